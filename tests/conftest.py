@@ -1,0 +1,41 @@
+"""How every test runs: async tests on trio's mock clock, unless marked ``real_time``."""
+
+from __future__ import annotations
+
+import faulthandler
+import inspect
+from collections.abc import Iterator
+
+import pytest
+import trio
+import trio.testing
+
+#: Seconds of real time after which a test that hangs prints every stack and ends the run.
+#: On the mock clock a task that never blocks stops time for ever, so only this finds it.
+HANG_AFTER = 120
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run ``async def`` tests under trio; time jumps to the next deadline when all tasks wait."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    kwargs = {name: pyfuncitem.funcargs[name] for name in names}
+
+    async def run() -> None:
+        await pyfuncitem.obj(**kwargs)
+
+    if pyfuncitem.get_closest_marker("real_time"):
+        trio.run(run, strict_exception_groups=True)
+    else:
+        trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
+    return True
+
+
+@pytest.fixture(autouse=True)
+def no_hang() -> Iterator[None]:
+    """Print all stacks and exit when one test takes longer than `HANG_AFTER` seconds."""
+    faulthandler.dump_traceback_later(HANG_AFTER, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
