@@ -1,0 +1,321 @@
+"""What a wire type's annotations mean: the one description that decoding and checking read.
+
+`shape_of` turns an annotation into a `Shape`; `ahpd.protocol.compiled` makes fast functions from
+shapes and `ahpd.protocol.faults` walks them to say where a value does not fit.
+
+| annotation | shape |
+|---|---|
+| `str`, `AnyText` | `Scalar` str |
+| `bool` | `Scalar` bool |
+| `float`, ``Annotated[int, NUMBER]`` | `Scalar` number (1 and 1.0 are the same in JSON) |
+| `int`, ``Annotated[int, Minimum(n)]`` | `Scalar` integer |
+| ``Literal[…]`` | `Choice` |
+| `JSON` | `Anything` |
+| `Object` | `Scalar` object, its values open |
+| ``Mapping[str, T]`` | `Map` |
+| ``tuple[T, ...]``, a subclass of `Seq` | `Array` |
+| a `Wire` class | `Record` |
+| a union of `Wire` classes | `Tagged`, or `ByKeys` when they share no tag |
+| a union of strings or primitives and others | `Either` |
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
+
+import attrs
+
+from ahpd.protocol.model import TAGS, Unknown, Wire, WireType
+from ahpd.protocol.persistent import Seq, Text
+
+
+@attrs.frozen
+class Minimum:
+    """Annotation: the least value of an integer."""
+
+    value: int
+
+
+@attrs.frozen
+class AtMostOnePerKind:
+    """Annotation: an array in which no two objects of a known variant share their ``kind``."""
+
+
+#: Annotation of an `int` that the protocol declares as a number: the host only makes whole ones.
+NUMBER = "number"
+
+
+@attrs.frozen
+class Scalar:
+    """A value of one JSON type: ``string``, ``boolean``, ``number``, ``integer``, ``object``."""
+
+    kind: str
+    minimum: int | None = None
+    grows: bool = False  # a string that may be held as `Text`
+
+    def __str__(self) -> str:
+        """What a person expects to read."""
+        return self.kind if self.minimum is None else f"{self.kind} of at least {self.minimum}"
+
+
+@attrs.frozen
+class Choice:
+    """One of some literal values. Only `faults` in strict mode insists, unless it is a tag."""
+
+    values: tuple[str | bool, ...]
+
+    def __str__(self) -> str:
+        """The values."""
+        return " or ".join(_json(value) for value in self.values)
+
+
+@attrs.frozen
+class Anything:
+    """Any JSON value."""
+
+    def __str__(self) -> str:
+        """What a person expects to read."""
+        return "any value"
+
+
+@attrs.frozen
+class Null:
+    """The value ``null``."""
+
+    def __str__(self) -> str:
+        """What a person expects to read."""
+        return "null"
+
+
+@attrs.frozen
+class Array:
+    """A JSON array whose items have one shape, decoded to `build`."""
+
+    item: Shape
+    build: type[tuple[Any, ...]] | type[Seq[Any]]
+    one_per_kind: bool = False
+
+    def __str__(self) -> str:
+        """What a person expects to read."""
+        return f"array of {self.item}"
+
+
+@attrs.frozen
+class Map:
+    """A JSON object whose values have one shape."""
+
+    value: Shape
+
+    def __str__(self) -> str:
+        """What a person expects to read."""
+        return f"object of {self.value}"
+
+
+@attrs.frozen
+class Record:
+    """An object of one wire type."""
+
+    cls: WireType
+
+    def __str__(self) -> str:
+        """The type's name."""
+        return self.cls.__name__
+
+
+@attrs.frozen
+class Tagged:
+    """A union told apart by the value of `tag`; unknown tags are kept as `Unknown` (R-1.21)."""
+
+    tag: str
+    variants: Mapping[str | bool, Record | Tagged] = attrs.field(hash=False)
+
+    def __str__(self) -> str:
+        """The tag and its values."""
+        names = [_json(value) for value in self.variants]
+        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        return f"object with {self.tag} of {shown}"
+
+    @property
+    def open(self) -> bool:
+        """Whether a value that is no variant's tag may come from a newer peer."""
+        return all(isinstance(value, str) for value in self.variants)
+
+
+@attrs.frozen
+class ByKeys:
+    """A union without a tag: the first variant whose required keys are all there."""
+
+    variants: tuple[tuple[frozenset[str], Record], ...]
+
+    def __str__(self) -> str:
+        """The variants' names."""
+        return " or ".join(str(record) for _, record in self.variants)
+
+
+@attrs.frozen
+class Either:
+    """A string or another primitive, or something else; told apart by JSON type."""
+
+    options: tuple[Shape, ...]
+
+    def __str__(self) -> str:
+        """The options."""
+        return " or ".join(str(option) for option in self.options)
+
+
+Shape: TypeAlias = (
+    Scalar | Choice | Anything | Null | Array | Map | Record | Tagged | ByKeys | Either
+)
+
+
+@attrs.frozen
+class Field:
+    """One field of a wire type: Python name, wire name, shape.
+
+    `optional`: the key may be absent. `is_tag`: the class stands for these values alone.
+    """
+
+    name: str
+    key: str
+    shape: Shape
+    optional: bool
+    is_tag: bool
+
+
+@functools.cache
+def fields_of(cls: WireType) -> tuple[Field, ...]:
+    """The fields of a wire type in declaration order."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return tuple(_field(cls, name, hints[name]) for name in cls.wire_names)
+
+
+def _field(cls: WireType, name: str, hint: Any) -> Field:
+    has_default = name in cls.wire_defaults
+    optional = has_default and cls.wire_defaults[name] is None
+    if optional and get_origin(hint) in (Union, types.UnionType):
+        hint = _union_of(arg for arg in get_args(hint) if arg is not types.NoneType)
+    shape = shape_of(hint)
+    is_tag = has_default and not optional and isinstance(shape, Choice)
+    return Field(name, cls.wire_names[name], shape, optional, is_tag)
+
+
+_SCALARS = {str: "string", bool: "boolean", float: "number", int: "integer"}
+
+
+def shape_of(hint: Any) -> Shape:
+    """The shape that an annotation stands for.
+
+    Raises `TypeError` when the annotation is none of those in the module's table.
+    """
+    if hint is Any:
+        return Anything()
+    if hint is types.NoneType:
+        return Null()
+    if hint in _SCALARS:
+        return Scalar(_SCALARS[hint])
+    if isinstance(hint, WireType):
+        return Record(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is typing.Annotated:
+        return _annotated(args[0], args[1])
+    if origin is Literal:
+        return Choice(args)
+    if origin is tuple:
+        return Array(shape_of(args[0]), tuple)
+    if origin in (Mapping, typing.Mapping):
+        return Scalar("object") if args[1] is Any else Map(shape_of(args[1]))
+    base = origin if origin is not None else hint
+    if isinstance(base, type) and issubclass(base, Seq):
+        return Array(shape_of(_seq_item(base, args)), base)
+    if origin in (Union, types.UnionType):
+        return _union(args)
+    raise TypeError(f"no shape for the annotation {hint!r}")
+
+
+def _annotated(hint: Any, note: Any) -> Shape:
+    if note == NUMBER:
+        return Scalar("number")
+    if isinstance(note, Minimum):
+        return Scalar("integer", note.value)
+    if isinstance(note, AtMostOnePerKind):
+        inner = shape_of(hint)
+        assert isinstance(inner, Array)
+        return attrs.evolve(inner, one_per_kind=True)
+    raise TypeError(f"no shape for the note {note!r}")
+
+
+def _seq_item(cls: type, args: tuple[Any, ...]) -> Any:
+    """The item type of a `Seq` subclass: ``class Turns(Seq["Turn"])``."""
+    if args:
+        return args[0]
+    hint = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
+    if isinstance(hint, str):  # names a type that is written further down in the module
+        return eval(hint, vars(sys.modules[cls.__module__]))
+    return hint
+
+
+def _union_of(members: Iterable[Any]) -> Any:
+    return functools.reduce(operator.or_, members)
+
+
+def _union(args: tuple[Any, ...]) -> Shape:
+    if args == (str, Text):
+        return Scalar("string", grows=True)
+    members = [arg for arg in args if arg is not Unknown]
+    if len(members) == 1 and Unknown not in args:
+        return shape_of(members[0])
+    if all(isinstance(member, WireType) for member in members):
+        return _record_union(members)
+    return Either(tuple(shape_of(member) for member in members))
+
+
+def _record_union(members: list[WireType], tried: tuple[str, ...] = ()) -> Record | Tagged | ByKeys:
+    if len(members) == 1 and tried:
+        return Record(members[0])
+    for tag in TAGS:
+        if tag in tried:
+            continue
+        shapes = [
+            next((field.shape for field in fields_of(cls) if field.key == tag), None)
+            for cls in members
+        ]
+        if not all(isinstance(shape, Choice) for shape in shapes):
+            continue
+        groups: dict[str | bool, list[WireType]] = {}
+        for cls, shape in zip(members, shapes, strict=True):
+            assert isinstance(shape, Choice)
+            for value in shape.values:
+                groups.setdefault(value, []).append(cls)
+        if len(members) > 1 and any(len(group) == len(members) for group in groups.values()):
+            continue  # tells nothing apart
+        variants: dict[str | bool, Record | Tagged] = {}
+        for value, group in groups.items():
+            variant = _record_union(group, (*tried, tag))
+            assert not isinstance(variant, ByKeys)
+            variants[value] = variant
+        return Tagged(tag, variants)
+    return _by_keys(members)
+
+
+def _by_keys(members: list[WireType]) -> ByKeys:
+    required = [
+        (frozenset(field.key for field in fields_of(cls) if not field.optional), Record(cls))
+        for cls in members
+    ]
+    required.sort(key=lambda pair: -len(pair[0]))  # the most demanding first
+    return ByKeys(tuple(required))
+
+
+def _json(value: str | bool) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
+def is_wire(hint: Any) -> bool:
+    """Whether a type is a wire class."""
+    return isinstance(hint, WireType) and hint is not Wire
