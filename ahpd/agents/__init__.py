@@ -1,0 +1,1 @@
+"""Agents: the port through which the host drives one, and its adapters."""

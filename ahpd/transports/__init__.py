@@ -1,0 +1,1 @@
+"""Transports: whole messages in, frames out, over WebSocket, stdio or a Unix socket."""
