@@ -47,6 +47,23 @@ def wire_name(name: str) -> str:
     return head + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
+class _AttrsRecord:
+    """What `attrs.fields` reads of a class; builds the attrs class when it has not been yet.
+
+    Not a property: the metaclass itself must not look like an attrs class, as it would to code
+    that asks ``hasattr(type(value), "__attrs_attrs__")`` of a value that is a wire class.
+    """
+
+    def __get__(self, cls: WireType | None, owner: type) -> tuple[Any, ...]:
+        if cls is None:
+            raise AttributeError("__attrs_attrs__")
+        _finish(cls)
+        return cast("tuple[Any, ...]", cls.__dict__["_attrs"])
+
+    def __set__(self, cls: WireType, attributes: tuple[Any, ...]) -> None:
+        cls._attrs = attributes
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class WireType(type):
     """Metaclass of `Wire`: turns annotations into slots and puts off everything costly."""
@@ -89,15 +106,7 @@ class WireType(type):
         cls.wire_defaults = defaults
         return cls
 
-    @property
-    def __attrs_attrs__(cls) -> tuple[Any, ...]:
-        """What `attrs.fields` reads; builds the attrs class when it has not been yet."""
-        _finish(cls)
-        return cast("tuple[Any, ...]", cls.__dict__["_attrs"])
-
-    @__attrs_attrs__.setter
-    def __attrs_attrs__(cls, attributes: tuple[Any, ...]) -> None:
-        cls._attrs = attributes
+    __attrs_attrs__ = _AttrsRecord()
 
 
 def _finish(cls: WireType) -> None:
