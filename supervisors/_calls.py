@@ -1,0 +1,126 @@
+"""A call's reply slot, and who waits for whom.
+
+The invariant of a call: it ends in exactly one of a reply, a failure, or the caller's own cancel.
+Whoever holds a slot when an actor ends answers it; see `Life.end`.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Generic, TypeVar
+
+import attrs
+import trio
+
+from supervisors.errors import Failure
+
+R = TypeVar("R")
+
+
+class Request(Generic[R]):
+    """Base for message classes that are called: ``class Get(Request[int])`` types the reply."""
+
+    __slots__ = ()
+
+
+@attrs.define(eq=False)
+class Runner:
+    """A task that may send: an actor's own loop, or one of its helpers.
+
+    `waits_for` is what it is blocked on, as the runner that has to move first; only one thing at a
+    time, because one task waits. `deadline` is the caller's, while a call is being handled.
+    """
+
+    label: str
+    kind: str
+    waits_for: Reply[object] | Runner | None = None
+    deadline: float = float("inf")
+
+    def blocker(self) -> Runner | None:
+        """The runner that must act before this one can go on, if that is known."""
+        waits_for = self.waits_for
+        return waits_for.holder if isinstance(waits_for, Reply) else waits_for
+
+
+#: The runner of the current task; helpers are given their own, everything else inherits.
+current_runner: ContextVar[Runner | None] = ContextVar("current_runner", default=None)
+
+
+def cycle(waiter: Runner, target: Runner) -> tuple[str, ...]:
+    """The chain that would close if `waiter` now waited for `target`; empty when there is none."""
+    chain = [waiter.label, target.label]
+    runner: Runner | None = target
+    while runner is not waiter:
+        if runner is None or (runner := runner.blocker()) is None:
+            return ()
+        chain.append(runner.label)
+        if len(chain) > 1000:  # a circle that does not go through `waiter`: not ours to report
+            return ()
+    return tuple(chain)
+
+
+class Reply(Generic[R]):
+    """Where the answer to one call goes. Answer it once; later answers are dropped.
+
+    A handler gets hold of it with `Actor.defer`, and may give it to a helper.
+    """
+
+    __slots__ = (
+        "_failure",
+        "_task",
+        "_value",
+        "abandoned",
+        "deadline",
+        "deferred_in",
+        "done",
+        "holder",
+    )
+
+    def __init__(self, holder: Runner | None, deadline: float) -> None:
+        #: Who is going to answer: the callee's loop, or the helper the reply was handed to.
+        self.holder = holder
+        self.deadline = deadline
+        self.done = False
+        #: The caller gave up; nobody reads the answer.
+        self.abandoned = False
+        #: Where the callee's incarnation remembers that it still owes this one.
+        self.deferred_in: dict[Reply[R], None] | None = None
+        self._task: trio.lowlevel.Task | None = None
+        self._value: R | None = None
+        self._failure: Failure | None = None
+
+    def answer(self, value: R) -> None:
+        """Send the reply; sync, never fails. The first answer counts."""
+        if not self.done:
+            self._value = value
+            self._finish()
+
+    def fail(self, failure: Failure) -> None:
+        """Send a failure instead; sync, never fails."""
+        if not self.done:
+            self._failure = failure
+            self._finish()
+
+    def _finish(self) -> None:
+        self.done = True
+        self.holder = None
+        if self.deferred_in is not None:
+            del self.deferred_in[self]
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    async def wait(self) -> None:
+        """Wait until it is done; a checkpoint unless it is done already. Only the caller."""
+        if not self.done:
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def result(self) -> R | Failure:
+        """What came."""
+        assert self.done
+        return self._failure if self._failure is not None else self._value  # type: ignore[return-value]

@@ -1,0 +1,64 @@
+"""Monitors and links: who is told when an actor ends.
+
+Pure bookkeeping: it calls what it was given and owns no task. A monitor fires once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from supervisors._exits import Exit
+
+
+@attrs.frozen
+class Down:
+    """What a monitor delivers, once: the actor at `path` ended, or was not there."""
+
+    path: str
+    monitor: int
+    exit: Exit
+
+
+@attrs.frozen
+class Broken:
+    """What an actor with ``traps_links`` gets instead of dying with the actor at `path`."""
+
+    path: str
+    exit: Exit
+
+
+@attrs.frozen
+class Monitor:
+    """A pending `Down`. `cancel` takes it back, also when it is queued already; sync."""
+
+    number: int
+    path: str
+    cancel: Callable[[], None] = attrs.field(eq=False, repr=False)
+
+
+class Watchers:
+    """Those who want to know about one incarnation, told in the order they came."""
+
+    __slots__ = ("_by_number",)
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Callable[[Exit], None]] = {}
+
+    def add(self, number: int, tell: Callable[[Exit], None]) -> None:
+        """Tell this one too; `tell` must not fail or wait."""
+        self._by_number[number] = tell
+
+    def remove(self, number: int) -> None:
+        """Do not tell this one; nothing happens when it is not there."""
+        self._by_number.pop(number, None)
+
+    def tell(self, path: str, exit: Exit) -> None:
+        """Tell each one, once."""
+        for number in list(self._by_number):
+            # One that is told may take back another.
+            tell = self._by_number.pop(number, None)
+            if tell is not None:
+                tell(exit)
+        assert not self._by_number, f"{path}: a watcher came while others were told"

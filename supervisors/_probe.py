@@ -1,0 +1,196 @@
+"""What hangs on an actor while somebody looks at it, steers it, or plans its faults.
+
+A cell without a probe runs the short loop; everything here is paid for only while it is used.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+import trio
+
+from supervisors._events import Note
+from supervisors._mailbox import Envelope
+
+if TYPE_CHECKING:
+    from supervisors._cell import Cell, Life
+
+
+class TraceKind(Enum):
+    """What a trace event is about."""
+
+    MESSAGE = "message"  #: taken from the mailbox, about to be handled
+    HANDLED = "handled"
+    HELD = "held"  #: suspended, by hand or at a breakpoint
+    RESUMED = "resumed"
+
+
+@attrs.frozen
+class TraceEvent:
+    """One thing an actor did; `at` and `took` in seconds of trio's clock."""
+
+    at: float
+    path: str
+    incarnation: int
+    kind: TraceKind
+    message: object = None
+    call: bool = False
+    took: float = 0.0
+
+
+class Strike(Protocol):
+    """What a fault plan offers to the loop of each actor."""
+
+    async def before(self, life: Life) -> None:
+        """The message in hand is about to be handled."""
+
+    async def after(self, life: Life) -> None:
+        """The message in hand has been handled; a reply may have gone out already."""
+
+
+Predicate = Callable[[object], bool]
+Sink = Callable[[TraceEvent], None]
+
+
+class Probe:
+    """The looking and steering of one path; it stays over restarts."""
+
+    __slots__ = (
+        "_began",
+        "_passed",
+        "allowance",
+        "breakpoints",
+        "faults",
+        "path",
+        "recent",
+        "sinks",
+        "stepped",
+        "stepping",
+        "suspended",
+        "suspended_at",
+    )
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.suspended = False
+        self.suspended_at = 0.0
+        #: Messages that may still be handled while suspended.
+        self.allowance = 0
+        self.stepped = 0
+        #: Set when a step is over: all handled, nothing left to handle, or the actor ended.
+        self.stepping: trio.Event | None = None
+        self.breakpoints: dict[int, Predicate] = {}
+        self.recent: deque[tuple[float, object]] | None = None
+        self.sinks: dict[int, Sink] = {}
+        self.faults: Strike | None = None
+        self._passed: Envelope | None = None
+        self._began = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Whether it could as well not be there."""
+        return not (
+            self.suspended
+            or self.breakpoints
+            or self.sinks
+            or self.recent is not None
+            or self.faults is not None
+        )
+
+    # ---- called by the loop ---------------------------------------------------------------------
+
+    def holds(self, life: Life) -> bool:
+        """Whether the actor must not take its next message now."""
+        head = life.cell.mailbox.peek()
+        if self.suspended:
+            if self.allowance and head is not None:
+                self._passed = head
+                return False
+            self.end_step()
+            return True
+        if head is None or head is self._passed or not self.breakpoints:
+            return False
+        for number, hit in list(self.breakpoints.items()):
+            if self._hits(life, number, hit, head[0]):
+                self.hold(life.cell, f"breakpoint {number}")
+                return True
+        return False
+
+    def _hits(self, life: Life, number: int, hit: Predicate, message: object) -> bool:
+        try:
+            return hit(message)
+        except Exception as error:  # noqa: BLE001 who looks must not hurt what is looked at
+            del self.breakpoints[number]
+            life.cell.system.report(
+                Note.HOOK_FAILED, self.path, f"breakpoint {number} removed: {error!r}"
+            )
+            return False
+
+    def hold(self, cell: Cell, why: str) -> None:
+        """Handle no further message until resumed; sync."""
+        if not self.suspended:
+            self.suspended = True
+            self.suspended_at = cell.system.now()
+            self._emit(cell, TraceKind.HELD, why)
+
+    def release(self, cell: Cell) -> None:
+        """Go on, past the breakpoint that holds it now; sync."""
+        if self.suspended:
+            self.suspended = False
+            self._passed = cell.mailbox.peek()
+            self.end_step()
+            self._emit(cell, TraceKind.RESUMED, None)
+
+    async def before(self, life: Life, envelope: Envelope) -> None:
+        """The message is in hand, not handled yet."""
+        self._passed = None
+        now = self._began = life.cell.system.now()
+        if self.recent is not None:
+            self.recent.append((now, envelope[0]))
+        self._emit(life.cell, TraceKind.MESSAGE, envelope[0], call=envelope[3] is not None)
+        if self.faults is not None:
+            await self.faults.before(life)
+
+    async def after(self, life: Life, envelope: Envelope) -> None:
+        """The message has been handled."""
+        if self.sinks:
+            took = life.cell.system.now() - self._began
+            self._emit(
+                life.cell, TraceKind.HANDLED, envelope[0], call=envelope[3] is not None, took=took
+            )
+        if self.allowance:
+            self.allowance -= 1
+            self.stepped += 1
+            if not self.allowance:
+                self.end_step()
+        if self.faults is not None:
+            await self.faults.after(life)
+
+    def end_step(self) -> None:
+        """Nothing more will be stepped over."""
+        self.allowance = 0
+        if self.stepping is not None:
+            self.stepping.set()
+            self.stepping = None
+
+    # ---- the trace ------------------------------------------------------------------------------
+
+    def _emit(
+        self, cell: Cell, kind: TraceKind, message: object, *, call: bool = False, took: float = 0.0
+    ) -> None:
+        if not self.sinks:
+            return
+        now = cell.system.now()
+        event = TraceEvent(now, cell.path, cell.incarnation, kind, message, call, took)
+        for number, sink in list(self.sinks.items()):
+            try:
+                sink(event)
+            except Exception as error:  # noqa: BLE001 who looks must not hurt what is looked at
+                del self.sinks[number]
+                cell.system.report(
+                    Note.HOOK_FAILED, self.path, f"trace sink {number} removed: {error!r}"
+                )

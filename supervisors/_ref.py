@@ -1,0 +1,288 @@
+"""How messages are sent: a `Ref` names a path and keeps working over restarts.
+
+The sender's side of every rule is here: what its kind meets at a full mailbox, how long a call may
+take, whether a wait would close a circle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import trio
+
+from supervisors._calls import Reply, Request, Runner, current_runner, cycle
+from supervisors._mailbox import Mailbox, MailboxStats, Shut
+from supervisors._spec import AtBound
+from supervisors.errors import (
+    ActorGone,
+    CallFailed,
+    Failure,
+    FailureKind,
+    MailboxFull,
+    MailboxOverrun,
+    MessageTooLarge,
+    WaitCycle,
+)
+
+if TYPE_CHECKING:
+    from supervisors._cell import Cell
+    from supervisors._system import System
+
+M = TypeVar("M")
+R = TypeVar("R")
+
+#: What a message costs in bytes when its sender does not say.
+COST = 64
+
+#: Seconds that a nested call ends before the call it serves. With equal deadlines both would end in
+#: the same tick, and either might be seen first.
+HOP = 0.01
+
+_NOBODY = Shut(ActorGone, FailureKind.GONE, "no actor at this path")
+
+
+class Ref(Generic[M]):
+    """The actor at a path, whichever incarnation runs; equal to every other ref of that path.
+
+    Cheap to make and to send along in messages. `cost` is always the bytes a message holds on to.
+    """
+
+    __slots__ = ("_cell", "_system", "path")
+
+    def __init__(self, system: System, path: str) -> None:
+        self.path = path
+        self._system = system
+        self._cell = system.registry.get(path)
+
+    # ---- casts ----------------------------------------------------------------------------------
+
+    def cast(self, message: M, *, cost: int = COST, urgent: bool = False) -> None:
+        """Send without waiting and without an answer. Sync: not a checkpoint.
+
+        `urgent` takes the priority lane, which overtakes data. At a full mailbox the sender's kind
+        decides: `MailboxOverrun` for a fault, else `MailboxFull`. Raises `MessageTooLarge` when it
+        could never fit, `ActorGone` (`ActorParked`) when nobody takes messages there.
+        """
+        cell = self._cell
+        if not urgent and cell is not None and cell.mailbox.offer(message, cost, None):
+            return
+        mailbox = self._open_mailbox()
+        if self._offer(mailbox, message, cost, None, urgent):
+            return
+        self._refuse(mailbox, cost)
+        raise MailboxFull(self.path, f"mailbox full: {_depth(mailbox)}")
+
+    async def send(self, message: M, *, cost: int = COST, urgent: bool = False) -> None:
+        """Send without an answer; a sender whose kind waits at the bound waits for room.
+
+        Always a checkpoint; cancelled means that the message was not sent. The urgent lane never
+        waits. Raises what `cast` raises, and `WaitCycle` when the receiver waits for this sender.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        mailbox = self._open_mailbox()
+        if self._offer(mailbox, message, cost, None, urgent):
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        elif self._refuse(mailbox, cost) and not urgent:
+            await self._wait_for_room(mailbox, message, cost, None)
+        else:
+            raise MailboxFull(self.path, f"mailbox full: {_depth(mailbox)}")
+
+    # ---- calls ----------------------------------------------------------------------------------
+
+    @overload
+    async def call(
+        self, message: Request[R], *, within: float, cost: int = COST, urgent: bool = False
+    ) -> R: ...
+    @overload
+    async def call(
+        self, message: M, *, within: float, cost: int = COST, urgent: bool = False
+    ) -> Any: ...
+    async def call(
+        self, message: Any, *, within: float, cost: int = COST, urgent: bool = False
+    ) -> Any:
+        """Send and wait at most `within` seconds for the reply. A checkpoint.
+
+        Raises `CallFailed`, whose `failure` says why, and `MailboxOverrun` when the sender's kind
+        makes a full mailbox a fault. Inside a handler that serves a call the time left to that
+        call is the upper limit. Cancelled or timed out means: a late reply is dropped, and a
+        message still queued is not handled.
+        """
+        result = await self.attempt(message, within=within, cost=cost, urgent=urgent)
+        if type(result) is Failure:
+            raise CallFailed(result)
+        return result
+
+    @overload
+    async def attempt(
+        self, message: Request[R], *, within: float, cost: int = COST, urgent: bool = False
+    ) -> R | Failure: ...
+    @overload
+    async def attempt(
+        self, message: M, *, within: float, cost: int = COST, urgent: bool = False
+    ) -> Any: ...
+    async def attempt(
+        self, message: Any, *, within: float, cost: int = COST, urgent: bool = False
+    ) -> Any:
+        """As `call`, with the `Failure` as a value instead of an exception."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        runner = current_runner.get()
+        deadline = self._system.now() + within
+        if runner is not None:
+            deadline = min(deadline, runner.deadline - HOP)
+        cell = self._cell
+        reply: Reply[Any] = Reply(cell.runner if cell is not None else None, deadline)
+        if cell is None or runner is not None or urgent or cell.mailbox.shut is not None:
+            failure = self._prepare(reply, runner)
+            if failure is not None:
+                await trio.lowlevel.cancel_shielded_checkpoint()
+                return failure
+            cell = self._cell
+            assert cell is not None
+        try:
+            with trio.CancelScope(deadline=deadline):
+                if not (
+                    cell.mailbox.offer_urgent(message, reply)
+                    if urgent
+                    else cell.mailbox.offer(message, cost, reply)
+                ):
+                    failure = await self._enter(cell.mailbox, message, cost, reply, urgent)
+                    if failure is not None:
+                        return failure
+                if runner is not None:
+                    runner.waits_for = reply
+                await reply.wait()
+        finally:
+            if runner is not None:
+                runner.waits_for = None
+            # Whoever gets to it later sees that nobody waits any more.
+            reply.abandoned = not reply.done
+        if not reply.done:
+            return Failure(FailureKind.TIMEOUT, self.path, f"no reply within {within} s")
+        return reply.result()
+
+    def _prepare(self, reply: Reply[Any], runner: Runner | None) -> Failure | None:
+        """The slow way in: find the cell, refuse what cannot work."""
+        shut = self._resolve()
+        if shut is not None:
+            exit = self._cell.last_exit if self._cell is not None else None
+            crash = exit.crash if exit is not None else None
+            return Failure(shut.failure, self.path, shut.why, crash=crash)
+        assert self._cell is not None
+        reply.holder = self._cell.runner
+        chain = cycle(runner, self._cell.runner) if runner is not None else ()
+        if chain:
+            return Failure(FailureKind.CYCLE, self.path, " -> ".join(chain), chain=chain)
+        return None
+
+    async def _enter(
+        self, mailbox: Mailbox, message: object, cost: int, reply: Reply[Any], urgent: bool
+    ) -> Failure | None:
+        """At the bound with a call: wait for room if the sender's kind does, else say why not."""
+        try:
+            if self._refuse(mailbox, cost) and not urgent:
+                await self._wait_for_room(mailbox, message, cost, reply)
+                return None
+        except MessageTooLarge as error:
+            return Failure(FailureKind.FULL, self.path, error.why)
+        except ActorGone as error:
+            shut = mailbox.shut
+            kind = shut.failure if shut is not None else FailureKind.GONE
+            return Failure(kind, self.path, error.why)
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return Failure(FailureKind.FULL, self.path, f"mailbox full: {_depth(mailbox)}")
+
+    # ---- finding it -----------------------------------------------------------------------------
+
+    def _resolve(self) -> Shut | None:
+        """Find the cell at the path now; why it takes nothing, if so."""
+        cell = self._cell
+        if cell is None or cell.mailbox.shut is not None:
+            found = self._system.registry.get(self.path)
+            # A path that is free again keeps its last cell here, for what it says about its end.
+            cell = self._cell = found if found is not None else cell
+        return _NOBODY if cell is None else cell.mailbox.shut
+
+    def _open_mailbox(self) -> Mailbox:
+        shut = self._resolve()
+        if shut is not None:
+            raise shut.error(self.path, shut.why)
+        assert self._cell is not None
+        return self._cell.mailbox
+
+    @property
+    def cell(self) -> Cell | None:
+        """The place behind the path, for the looking and steering functions."""
+        self._resolve()
+        return self._cell
+
+    # ---- at the bound ---------------------------------------------------------------------------
+
+    @staticmethod
+    def _offer(
+        mailbox: Mailbox, message: object, cost: int, reply: Reply[Any] | None, urgent: bool
+    ) -> bool:
+        if urgent:
+            return mailbox.offer_urgent(message, reply)
+        return mailbox.offer(message, cost, reply)
+
+    def _refuse(self, mailbox: Mailbox, cost: int) -> bool:
+        """Whether the sender's kind waits for room; raises for a fault, or if waiting is vain."""
+        if cost > mailbox.max_size:
+            why = f"a message of {cost} bytes can never fit into {mailbox.max_size}"
+            raise MessageTooLarge(self.path, why)
+        runner = current_runner.get()
+        kind = runner.kind if runner is not None else "outside"
+        choice = mailbox.spec.at_bound.get(kind, mailbox.spec.otherwise)
+        if choice is AtBound.FAULT:
+            sender = runner.label if runner is not None else trio.lowlevel.current_task().name
+            figures = mailbox.statistics()
+            raise MailboxOverrun(
+                sender, kind, self.path, figures.depth + figures.urgent, figures.size
+            )
+        return choice is AtBound.WAIT
+
+    async def _wait_for_room(
+        self, mailbox: Mailbox, message: object, cost: int, reply: Reply[Any] | None
+    ) -> None:
+        runner = current_runner.get()
+        if runner is None:
+            await mailbox.wait_for_room(message, cost, reply)
+            return
+        assert self._cell is not None
+        chain = cycle(runner, self._cell.runner)
+        if chain:
+            raise WaitCycle(chain)
+        runner.waits_for = self._cell.runner
+        try:
+            await mailbox.wait_for_room(message, cost, reply)
+        finally:
+            runner.waits_for = None
+
+    # ---- looking --------------------------------------------------------------------------------
+
+    @property
+    def alive(self) -> bool:
+        """Whether an incarnation runs now."""
+        cell = self.cell
+        return cell is not None and cell.life is not None
+
+    def statistics(self) -> MailboxStats | None:
+        """Figures of its mailbox; None when there is no actor at the path."""
+        cell = self.cell
+        return cell.mailbox.statistics() if cell is not None else None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ref):
+            return NotImplemented
+        return self.path == other.path and self._system is other._system
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def __repr__(self) -> str:
+        return f"Ref({self.path!r})"
+
+
+def _depth(mailbox: Mailbox) -> str:
+    figures = mailbox.statistics()
+    return f"{figures.depth} messages and {figures.size} bytes wait, {figures.urgent} urgent"
