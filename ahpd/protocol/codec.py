@@ -63,15 +63,14 @@ def _decoder(hint: Any) -> Callable[[JSON], Any]:
 
     def decode_value(value: JSON) -> Any:
         try:
-            return fast(value)
-        except Mismatch:
-            pass
+            try:
+                return fast(value)
+            except Mismatch:
+                fault = next(faults(shape, value), None)
         except RecursionError:
-            deep = Fault((), "a value that is not nested without end", "one that is")
-            raise DecodeError(name, deep) from None
-        fault = next(faults(shape, value), None)
+            fault = Fault((), "a value that is not nested without end", "one that is")
         assert fault is not None, f"decoder and checker of {name} disagree about {value!r:.200}"
-        raise DecodeError(name, fault)
+        raise DecodeError(name, fault) from None
 
     return decode_value
 

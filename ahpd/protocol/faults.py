@@ -2,7 +2,8 @@
 
 Two ways of looking. *Tolerant* agrees with the decoders of `ahpd.protocol.compiled`: what a newer
 peer may send (undeclared keys, unknown variants and choices, null for an optional field) is no
-fault. *Strict* is for captures: there each of those is one, as in a closed JSON schema.
+fault. *Strict* is for captures: there each of those is one, as in a closed JSON schema. Both take
+plain JSON values only: a subclass of `str` or `dict` is not one.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def shown(value: object) -> str:
             return "an object"
         case list() | tuple():
             return "an array"
+        case int() if value.bit_length() > 4 * SHOWN:
+            return f"a whole number of {value.bit_length()} bits"  # Python may refuse to print it
         case str() | int() | float():
             text = ascii(value)
             return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
@@ -116,7 +119,7 @@ class _Walk:
         return value in shape.values or not (self.strict or tag)
 
     def _array(self, shape: Array, value: object, path: Path) -> Iterator[Fault]:
-        if not isinstance(value, list):
+        if type(value) is not list:
             yield Fault(path, str(shape), shown(value))
             return
         for place, item in enumerate(value):
@@ -128,14 +131,14 @@ class _Walk:
                     yield Fault(path, f"at most one {kind}", f"{kinds.count(kind)}")
 
     def _map(self, shape: Map, value: object, path: Path) -> Iterator[Fault]:
-        if not isinstance(value, dict):
+        if type(value) is not dict:
             yield Fault(path, str(shape), shown(value))
             return
         for key, item in value.items():
             yield from self.of(shape.value, item, (*path, str(key)))
 
     def _record(self, shape: Record, value: object, path: Path) -> Iterator[Fault]:
-        if not isinstance(value, dict):
+        if type(value) is not dict:
             yield Fault(path, str(shape), shown(value))
             return
         fields = fields_of(shape.cls)
@@ -161,7 +164,7 @@ class _Walk:
         yield from self.of(field.shape, item, here)
 
     def _tagged(self, shape: Tagged, value: object, path: Path) -> Iterator[Fault]:
-        if not isinstance(value, dict):
+        if type(value) is not dict:
             yield Fault(path, str(shape), shown(value))
             return
         tag = value.get(shape.tag)
@@ -169,12 +172,12 @@ class _Walk:
         known = [option for option in options if type(option) is type(tag) and option == tag]
         if known:
             yield from self.of(shape.variants[known[0]], value, path)
-        elif self.strict or not shape.open or not isinstance(tag, str):
+        elif self.strict or not shape.open or type(tag) is not str:
             found = shown(tag) if shape.tag in value else "nothing"
             yield Fault((*path, shape.tag), str(shape), found)
 
     def _by_keys(self, shape: ByKeys, value: object, path: Path) -> Iterator[Fault]:
-        if not isinstance(value, dict):
+        if type(value) is not dict:
             yield Fault(path, str(shape), shown(value))
             return
         for keys, record in shape.variants:
@@ -195,20 +198,18 @@ class _Walk:
                 yield Fault(path, str(shape), shown(value))
 
 
-def _scalar_fits(shape: Scalar, value: object) -> bool:
-    match shape.kind:
-        case "string":
-            return isinstance(value, str)
-        case "boolean":
-            return isinstance(value, bool)
-        case "object":
-            return isinstance(value, dict)
-        case "number":
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
-        case _:
-            whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-            return (
-                whole
-                and not isinstance(value, bool)
-                and (shape.minimum is None or value >= shape.minimum)  # type: ignore[operator]
-            )
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "object": (dict,),
+    "number": (int, float),
+    "integer": (int, float),
+}
+
+
+def _scalar_fits(shape: Scalar, value: Any) -> bool:
+    if type(value) not in _KINDS[shape.kind]:
+        return False
+    if shape.kind == "integer" and type(value) is float and not value.is_integer():
+        return False
+    return shape.minimum is None or value >= shape.minimum
