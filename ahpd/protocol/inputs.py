@@ -19,6 +19,8 @@ class ChatInputAnswered(Wire):
 
 
 class ChatInputBooleanAnswerValue(Wire):
+    """Yes or no."""
+
     kind: Literal["boolean"] = "boolean"
     value: bool
 
@@ -33,11 +35,15 @@ class ChatInputQuestionBase(Wire):
 
 
 class ChatInputBooleanQuestion(ChatInputQuestionBase):
+    """Asks for yes or no."""
+
     kind: Literal["boolean"] = "boolean"
     default_value: bool | None = None
 
 
 class ChatInputMultiSelectQuestion(ChatInputQuestionBase):
+    """Asks for any number of the options."""
+
     kind: Literal["multi-select"] = "multi-select"
     options: tuple[ChatInputOption, ...]
     allow_freeform_input: bool | None = None
@@ -46,11 +52,15 @@ class ChatInputMultiSelectQuestion(ChatInputQuestionBase):
 
 
 class ChatInputNumberAnswerValue(Wire):
+    """A number."""
+
     kind: Literal["number"] = "number"
     value: float
 
 
 class ChatInputNumberQuestion(ChatInputQuestionBase):
+    """Asks for a number; `integer` for a whole one."""
+
     kind: Literal["number", "integer"]
     min: float | None = None
     max: float | None = None
@@ -77,18 +87,24 @@ class ChatInputRequest(Wire):
 
 
 class ChatInputSelectedAnswerValue(Wire):
+    """One option."""
+
     kind: Literal["selected"] = "selected"
     value: str
     freeform_values: tuple[str, ...] | None = None
 
 
 class ChatInputSelectedManyAnswerValue(Wire):
+    """Several options."""
+
     kind: Literal["selected-many"] = "selected-many"
     value: tuple[str, ...]
     freeform_values: tuple[str, ...] | None = None
 
 
 class ChatInputSingleSelectQuestion(ChatInputQuestionBase):
+    """Asks for one of the options."""
+
     kind: Literal["single-select"] = "single-select"
     options: tuple[ChatInputOption, ...]
     allow_freeform_input: bool | None = None
@@ -102,11 +118,15 @@ class ChatInputSkipped(Wire):
 
 
 class ChatInputTextAnswerValue(Wire):
+    """Text."""
+
     kind: Literal["text"] = "text"
     value: str
 
 
 class ChatInputTextQuestion(ChatInputQuestionBase):
+    """Asks for text."""
+
     kind: Literal["text"] = "text"
     format: str | None = None
     min: float | None = None

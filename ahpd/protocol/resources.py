@@ -51,6 +51,8 @@ class ResourceChange(Wire):
 
 
 class ResourceCopyParams(BaseParams):
+    """Copies a resource."""
+
     channel: Literal["ahp-root://"] = "ahp-root://"
     source: URI
     destination: URI
@@ -62,6 +64,8 @@ class ResourceCopyResult(Wire):
 
 
 class ResourceDeleteParams(BaseParams):
+    """Deletes a resource."""
+
     channel: Literal["ahp-root://"] = "ahp-root://"
     uri: URI
     recursive: bool | None = None
@@ -72,15 +76,21 @@ class ResourceDeleteResult(Wire):
 
 
 class ResourceListParams(BaseParams):
+    """Asks what a directory holds."""
+
     channel: Literal["ahp-root://"] = "ahp-root://"
     uri: URI
 
 
 class ResourceListResult(Wire):
+    """A directory's entries."""
+
     entries: tuple[DirectoryEntry, ...]
 
 
 class ResourceMkdirParams(BaseParams):
+    """Makes a directory."""
+
     channel: Literal["ahp-root://"] = "ahp-root://"
     uri: URI
 
@@ -90,6 +100,8 @@ class ResourceMkdirResult(Wire):
 
 
 class ResourceMoveParams(BaseParams):
+    """Moves or renames a resource."""
+
     channel: Literal["ahp-root://"] = "ahp-root://"
     source: URI
     destination: URI
@@ -101,12 +113,16 @@ class ResourceMoveResult(Wire):
 
 
 class ResourceReadParams(BaseParams):
+    """Asks for the content of a resource."""
+
     channel: Literal["ahp-root://"] = "ahp-root://"
     uri: str
     encoding: ContentEncoding | None = None
 
 
 class ResourceReadResult(Wire):
+    """The content of a resource."""
+
     data: str
     encoding: ContentEncoding
     content_type: str | None = None
