@@ -94,6 +94,8 @@ class WireType(type):
             names[field] = field if verbatim else wire_name(field)
             if field in namespace:
                 defaults[field] = namespace.pop(field)
+            else:  # a field declared again without a default has none, whatever its base says
+                defaults.pop(field, None)
         namespace.pop("extra", None)
         namespace["__slots__"] = tuple(
             field for field in own if not any(hasattr(base, field) for base in bases)
