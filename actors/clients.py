@@ -1,0 +1,93 @@
+"""What the host remembers of each client across its connections: `ClientRecord`, `Clients`.
+
+A client is a `clientId`; it may have several connections at once, and none for a while (R-4.8). A
+record is kept while the client is connected, for the grace period after, and as long as the replay
+window still reaches back to where it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from actors.replay import ReplayWindow
+from ahpd.protocol.uris import URI
+
+
+@attrs.frozen
+class Baseline:
+    """That a client was given a channel's state at `seq` and everything after, without a gap.
+
+    `windowed`: the state held only the newest turns.
+    """
+
+    seq: int
+    windowed: bool = False
+
+
+@attrs.define(eq=False)
+class ClientRecord:
+    """One client.
+
+    Invariant: a channel is in `baselines` only while nothing of it can have been kept from the
+    client except by losing a connection; unsubscribing ends that. It is what makes a replay safe:
+    the client's number proves that it saw all actions, not that it had a state to apply them to
+    (R-6.15).
+    """
+
+    client_id: str
+    version: str
+    baselines: dict[URI, Baseline] = attrs.field(factory=dict)
+    #: Open connections, oldest first; the newest is the one to talk to.
+    connections: list[object] = attrs.field(factory=list)
+    #: The host's number when the last connection went.
+    left_at: int = 0
+
+
+class Clients:
+    """All clients known to this host."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, ClientRecord] = {}
+
+    def find(self, client_id: str) -> ClientRecord | None:
+        """The record of a client that was here before."""
+        return self._records.get(client_id)
+
+    def join(self, client_id: str, version: str, connection: object) -> ClientRecord:
+        """A connection introduces itself as this client; its number of versions is the latest."""
+        record = self._records.get(client_id)
+        if record is None:
+            record = self._records[client_id] = ClientRecord(client_id, version)
+        record.version = version
+        if connection not in record.connections:
+            record.connections.append(connection)
+        return record
+
+    def leave(self, record: ClientRecord, connection: object, seq: int) -> bool:
+        """A connection closed; True when it was the client's last one."""
+        if connection in record.connections:
+            record.connections.remove(connection)
+        record.left_at = seq
+        return not record.connections
+
+    def forget_unreachable(self, window: ReplayWindow) -> list[str]:
+        """Drop clients that are gone and that no replay could serve any more; their ids."""
+        gone = [
+            client_id
+            for client_id, record in self._records.items()
+            if not record.connections and record.left_at < window.evicted_up_to
+        ]
+        for client_id in gone:
+            del self._records[client_id]
+        return gone
+
+    def channel_closed(self, uri: URI) -> None:
+        """A channel is gone: no client has a baseline of it, nor of a later one of that name."""
+        for record in self._records.values():
+            record.baselines.pop(uri, None)
+
+    def __iter__(self) -> Iterator[ClientRecord]:
+        """Every record."""
+        return iter(self._records.values())

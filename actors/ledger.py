@@ -1,0 +1,204 @@
+"""The one order of the host: numbers, channel states, and the queue of what goes out.
+
+Everything that a client may see passes through one first-in first-out queue: envelopes, answers
+that depend on state, notifications, and the signals that start side effects. `Ledger.append` gives
+an envelope its number and changes the channel's state in the same step, without an await between,
+so state and numbers cannot be taken apart by a crash or a cancel. The sequencer actor then makes
+the head of the queue durable and lets it out, in order.
+
+The ledger outlives the actors. One that crashes and starts again finds its channel's state here,
+which is what its clients hold or are about to be told (invariant 8). Nothing here is async, and
+nothing reads a clock.
+
+Invariants kept here (numbers as in the design):
+
+1. `Ledger.seq` only grows, by one for each envelope.
+2. A snapshot is a state and the `seq` of the same moment, put into the queue at that moment: all
+   of the channel's earlier envelopes are before it, all later ones behind it.
+4. Items leave the queue only when the journal has every envelope up to them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import attrs
+
+from ahpd.protocol.actions import StateAction
+from ahpd.protocol.frame import Frame
+from ahpd.protocol.jsontext import dumps
+from ahpd.protocol.model import JSON
+from ahpd.protocol.uris import URI, ChannelKind
+
+_HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
+
+
+@attrs.define(eq=False)
+class Channel:
+    """A channel that carries state, as long as it exists.
+
+    `state` is replaced, never changed. `used` holds the ids that clients chose and that were
+    consumed: of turns, pending messages, requests. They are remembered beyond the state they were
+    used in, so that a resend is not a second wish (invariant 6).
+    """
+
+    uri: URI
+    kind: ChannelKind
+    state: Any
+    #: The number of the last envelope that changed `state`; at first the number it was opened at.
+    seq: int
+    #: JSON text of `uri`, which every envelope repeats.
+    uri_text: bytes
+    used: set[str] = attrs.field(factory=set)
+    closed: bool = False
+
+
+@attrs.frozen
+class Origin:
+    """Whose dispatch an envelope answers: R-5.5, copied from the connection."""
+
+    client_id: str
+    client_seq: float
+
+
+@attrs.define(eq=False)
+class Entry:
+    """One envelope. `params` is its JSON text, made once.
+
+    `audience`: a private answer, for that client's connection alone; None: for all subscribers.
+    `asker`: the connection that a private answer goes to while it lives.
+    `windowed`: the text for subscribers that hold only the newest turns, where it differs.
+    """
+
+    seq: int
+    channel: Channel
+    action: StateAction | None
+    params: bytes
+    audience: str | None = None
+    asker: object | None = None
+    windowed: bytes | None = None
+    frame: Frame = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.frame = Frame(_HEAD + self.params + b"}")
+
+    def windowed_frame(self) -> Frame:
+        """The frame for a subscriber that holds only the newest turns."""
+        return self.frame if self.windowed is None else Frame(_HEAD + self.windowed + b"}")
+
+    def __len__(self) -> int:
+        """Bytes that keeping it for replay costs."""
+        return len(self.params)
+
+
+#: Something that happens at its place in the order: an answer goes out, an effect starts.
+Release: TypeAlias = Callable[[], None]
+
+
+class Ledger:
+    """See the module's docstring. `on_work` is called when the queue stops being empty."""
+
+    def __init__(self, seq: int = 0) -> None:
+        self.seq = seq
+        self.channels: dict[URI, Channel] = {}
+        self.queue: deque[Entry | Release] = deque()
+        self.on_work: Callable[[], None] = _nothing
+
+    # ---- channels ---------------------------------------------------------------------------
+
+    def open(self, uri: URI, kind: ChannelKind, state: Any) -> Channel:
+        """A new channel, at the current number."""
+        assert uri not in self.channels, f"{uri} is already open"
+        channel = Channel(uri, kind, state, self.seq, dumps(uri))
+        self.channels[uri] = channel
+        return channel
+
+    def find(self, uri: URI) -> Channel | None:
+        """The open channel of that exact URI."""
+        return self.channels.get(uri)
+
+    def close(self, channel: Channel) -> None:
+        """The channel is gone: nothing can be appended to it any more (hazard B41)."""
+        channel.closed = True
+        if self.channels.get(channel.uri) is channel:
+            del self.channels[channel.uri]
+
+    # ---- the order --------------------------------------------------------------------------
+
+    def append(
+        self,
+        channel: Channel,
+        action: StateAction,
+        state: Any,
+        *,
+        origin: Origin | None = None,
+        raw: JSON = None,
+    ) -> Entry | None:
+        """Number `action`, make `state` the channel's, and queue the envelope for all subscribers.
+
+        `raw` is a client's action as it came, echoed unchanged (R-5.29). Returns None when the
+        channel is closed: what an agent still says to it then is lost on purpose.
+        """
+        if channel.closed:
+            return None
+        entry = self._entry(channel, action, raw, origin, None)
+        channel.state = state
+        channel.seq = entry.seq
+        self._put(entry)
+        return entry
+
+    def answer(
+        self,
+        channel: Channel,
+        raw: JSON,
+        *,
+        origin: Origin,
+        asker: object,
+        reason: str | None,
+    ) -> None:
+        """Answer a dispatch that changed nothing: `reason` says why it was refused, None: no-op.
+
+        It gets a number of its own and goes to its sender alone (invariant 5).
+        """
+        if channel.closed:
+            return
+        entry = self._entry(channel, None, raw, origin, reason)
+        entry.audience = origin.client_id
+        entry.asker = asker
+        self._put(entry)
+
+    def post(self, release: Release) -> None:
+        """Have `release` called when everything queued so far is durable and out."""
+        self._put(release)
+
+    def _entry(
+        self,
+        channel: Channel,
+        action: StateAction | None,
+        raw: JSON,
+        origin: Origin | None,
+        reason: str | None,
+    ) -> Entry:
+        self.seq += 1
+        seq = self.seq
+        text = dumps(raw if action is None or raw is not None else action.wire())
+        parts = [b'{"channel":', channel.uri_text, b',"action":', text, b',"serverSeq":%d' % seq]
+        if origin is not None:
+            sender = {"clientId": origin.client_id, "clientSeq": origin.client_seq}
+            parts += [b',"origin":', dumps(sender)]
+        if reason is not None:
+            parts += [b',"rejectionReason":', dumps(reason)]
+        parts.append(b"}")
+        return Entry(seq, channel, action, b"".join(parts))
+
+    def _put(self, item: Entry | Release) -> None:
+        queue = self.queue
+        queue.append(item)
+        if len(queue) == 1:
+            self.on_work()
+
+
+def _nothing() -> None:
+    """Nobody to wake yet: the sequencer looks at the queue when it starts."""

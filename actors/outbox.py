@@ -1,0 +1,208 @@
+"""What waits to be written to one connection: `Outbox`.
+
+Anybody may put something in without waiting; one task, the connection's writer, takes it out, all
+that is there at once. Bounded in bytes: a peer that does not read is cut off (R-1.40).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+import attrs
+import trio
+
+from actors.ledger import Entry
+from ahpd.protocol.chat_actions import ChatDeltaAction, ChatReasoningAction
+from ahpd.protocol.frame import Frame
+from ahpd.protocol.jsontext import dumps
+from ahpd.protocol.terminal import TerminalDataAction
+
+#: Called when everything put in before it has been handed to the kernel.
+Written: TypeAlias = Callable[[], None]
+
+
+@attrs.frozen
+class Batch:
+    """What to write now, and whom to tell afterwards."""
+
+    frames: list[Frame]
+    written: list[Written]
+    size: int
+
+
+@attrs.define(eq=False)
+class _Held:
+    """An envelope of a subscription that allows some delay."""
+
+    entry: Entry
+    frame: Frame
+
+
+class Outbox:
+    """First in, first out, with an urgent lane for signs of life.
+
+    A subscription may allow its envelopes to be held back for a while (R-4.22), so that deltas of
+    one part can be joined (R-4.23). Invariant 3: only neighbours in this queue are joined, under
+    the later one's number, so numbers still only grow and no update overtakes a held one; and when
+    something comes that may not wait, everything before it goes with it.
+    """
+
+    def __init__(self, limit: Callable[[], int], on_overflow: Callable[[str], None]) -> None:
+        #: Bytes that may wait; asked each time, because it can be set while the host runs.
+        self._limit = limit
+        self._on_overflow = on_overflow
+        #: Bytes that wait or are being written.
+        self.size = 0
+        self.closed = False
+        self._urgent: deque[Frame] = deque()
+        self._queue: deque[Frame | _Held | Written] = deque()
+        self._due = math.inf
+        self._wake = trio.Event()
+
+    def put(self, frame: Frame) -> None:
+        """Write `frame` after everything before it."""
+        if self._admit(frame):
+            self._queue.append(frame)
+            self._hurry()
+
+    def put_urgent(self, frame: Frame) -> None:
+        """Write `frame` before anything that waits; for answers that depend on no state."""
+        if self._admit(frame):
+            self._urgent.append(frame)
+            self._hurry()
+
+    def put_entry(self, entry: Entry, frame: Frame, hold: float = 0.0) -> None:
+        """Write an envelope, within `hold` seconds."""
+        if not self._admit(frame):
+            return
+        if hold <= 0.0:
+            self._queue.append(frame)
+            self._hurry()
+            return
+        self._queue.append(_Held(entry, frame))
+        due = trio.current_time() + hold
+        if due < self._due:
+            self._due = due
+            self._wake.set()
+
+    def after(self, written: Written) -> None:
+        """Call `written` once everything put in so far has been handed to the kernel."""
+        if not self.closed:
+            self._queue.append(written)
+            self._hurry()
+
+    def close(self) -> None:
+        """Take nothing more and forget what waits; the writer's `take` returns an empty batch."""
+        self.closed = True
+        self._queue.clear()
+        self._urgent.clear()
+        self.size = 0
+        self._hurry()
+
+    def _admit(self, frame: Frame) -> bool:
+        if self.closed:
+            return False
+        # Judged by what waits already: one frame larger than the limit must still get through.
+        if self.size > self._limit():
+            waiting = self.size
+            self.close()
+            self._on_overflow(
+                f"{waiting} bytes wait to be read, over the limit of {self._limit()} "
+                "(clientQueueBytes)"
+            )
+            return False
+        self.size += len(frame)
+        return True
+
+    def _hurry(self) -> None:
+        self._due = -math.inf
+        self._wake.set()
+
+    async def take(self) -> Batch:
+        """Everything that may go now; waits until there is something. A checkpoint.
+
+        The bytes count as waiting until `done`. Empty only after `close`.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self.closed:
+            if self._urgent:
+                frames = list(self._urgent)
+                self._urgent.clear()
+                return Batch(frames, [], sum(map(len, frames)))
+            if self._queue and self._due <= trio.current_time():
+                return self._take_all()
+            self._wake = trio.Event()
+            with trio.move_on_at(self._due if self._due > 0 else math.inf):
+                await self._wake.wait()
+        return Batch([], [], 0)
+
+    def done(self, batch: Batch) -> None:
+        """The batch was handed to the kernel."""
+        self.size = max(0, self.size - batch.size)
+        for written in batch.written:
+            written()
+
+    def _take_all(self) -> Batch:
+        batch = Batch([], [], 0)
+        size = 0
+        run: list[_Held] = []
+        for item in self._queue:
+            if isinstance(item, _Held):
+                size += len(item.frame)
+                if run and not _joinable(run[-1].entry, item.entry):
+                    batch.frames.append(_joined(run))
+                    run = []
+                run.append(item)
+                continue
+            if run:
+                batch.frames.append(_joined(run))
+                run = []
+            if isinstance(item, Frame):
+                size += len(item)
+                batch.frames.append(item)
+            else:
+                batch.written.append(item)
+        if run:
+            batch.frames.append(_joined(run))
+        self._queue.clear()
+        self._due = math.inf
+        return attrs.evolve(batch, size=size)
+
+
+#: Actions that append text, and the field that holds it: neighbours can be joined (R-4.23).
+_APPENDED: dict[type, str] = {
+    ChatDeltaAction: "content",
+    ChatReasoningAction: "content",
+    TerminalDataAction: "data",
+}
+
+
+def _joinable(first: Entry, second: Entry) -> bool:
+    """Whether one envelope can say what these two say, to the same state."""
+    one, two = first.action, second.action
+    field = _APPENDED.get(type(one))
+    if field is None or first.channel is not second.channel or type(one) is not type(two):
+        return False
+    assert one is not None
+    assert two is not None
+    return bool(one.evolve(**{field: ""}) == two.evolve(**{field: ""}))
+
+
+def _joined(run: list[_Held]) -> Frame:
+    """One frame for neighbours that are joinable, under the last one's number."""
+    last = run[-1]
+    if len(run) == 1:
+        return last.frame
+    action = last.entry.action
+    assert action is not None
+    field = _APPENDED[type(action)]
+    text = "".join(getattr(held.entry.action, field) for held in run)
+    params = {
+        "channel": last.entry.channel.uri,
+        "action": action.evolve(**{field: text}).wire(),
+        "serverSeq": last.entry.seq,
+    }
+    return Frame(dumps({"jsonrpc": "2.0", "method": "action", "params": params}))

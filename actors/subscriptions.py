@@ -1,0 +1,97 @@
+"""Who hears what: `Subscriptions`, and the `Listener` that a connection is to the rest of the host.
+
+Invariant: the two directions agree, and a subscription exists only for an open channel or a
+stateless one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import attrs
+
+from actors.ledger import Entry
+from ahpd.protocol.frame import Frame
+from ahpd.protocol.uris import URI
+
+
+@attrs.frozen
+class Subscription:
+    """How one connection hears one channel.
+
+    `hold` is how many seconds its envelopes may be held back (R-4.22); `windowed`, that it was
+    given only the newest turns of a chat.
+    """
+
+    hold: float = 0.0
+    windowed: bool = False
+
+
+class Listener(Protocol):
+    """A connection as the sequencer sees it. Everything here is sync and never fails."""
+
+    #: The client's id; None before the handshake.
+    client_id: str | None
+
+    def hear(self, entry: Entry, subscription: Subscription) -> None:
+        """An envelope of a channel it is subscribed to."""
+        ...
+
+    def tell(self, frame: Frame) -> None:
+        """A frame that is no envelope: a notification."""
+        ...
+
+
+class Subscriptions:
+    """Every subscription of every connection."""
+
+    def __init__(self) -> None:
+        self._by_channel: dict[URI, dict[Listener, Subscription]] = {}
+        self._by_listener: dict[Listener, dict[URI, None]] = {}
+
+    def add(self, listener: Listener, uri: URI, subscription: Subscription) -> None:
+        """Subscribe; a second time replaces how (a set, hazard B26)."""
+        self._by_channel.setdefault(uri, {})[listener] = subscription
+        self._by_listener.setdefault(listener, {})[uri] = None
+
+    def remove(self, listener: Listener, uri: URI) -> bool:
+        """Unsubscribe; False when it was not subscribed."""
+        listeners = self._by_channel.get(uri)
+        if listeners is None or listener not in listeners:
+            return False
+        del listeners[listener]
+        if not listeners:
+            del self._by_channel[uri]
+        mine = self._by_listener[listener]
+        del mine[uri]
+        if not mine:
+            del self._by_listener[listener]
+        return True
+
+    def remove_listener(self, listener: Listener) -> list[URI]:
+        """The connection is gone; the channels it heard."""
+        uris = list(self._by_listener.get(listener, ()))
+        for uri in uris:
+            self.remove(listener, uri)
+        return uris
+
+    def remove_channel(self, uri: URI) -> None:
+        """The channel is gone; nobody hears it any more (R-4.41)."""
+        for listener in list(self._by_channel.get(uri, ())):
+            self.remove(listener, uri)
+
+    def find(self, listener: Listener, uri: URI) -> Subscription | None:
+        """How this connection hears that channel, if it does."""
+        return self._by_channel.get(uri, {}).get(listener)
+
+    def of(self, uri: URI) -> dict[Listener, Subscription]:
+        """Who hears that channel; not to be changed."""
+        return self._by_channel.get(uri, _NOBODY)
+
+    def heard_by(self, listener: Listener) -> Iterator[URI]:
+        """The channels that this connection hears."""
+        return iter(self._by_listener.get(listener, ()))
+
+
+_NOBODY: dict[Listener, Subscription] = {}

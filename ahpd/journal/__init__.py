@@ -1,0 +1,1 @@
+"""The journal: where envelopes are kept so that a killed process loses none."""
