@@ -231,6 +231,10 @@ async def serve(life: Life, handle: Handle) -> None:
         if life.attention:
             if not await _with_attention(life, handle):
                 return
+            left -= 1
+            if not left:
+                await trio.lowlevel.checkpoint()
+                left = BURST
             continue
         envelope = take()
         if envelope is None:
@@ -285,7 +289,6 @@ async def _with_attention(life: Life, handle: Handle) -> bool:
     if envelope is None:
         await mailbox.wait()
         return True
-    await trio.lowlevel.checkpoint()
     life.in_hand = envelope
     if probe is not None:
         await probe.before(life, envelope)

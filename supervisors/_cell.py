@@ -121,6 +121,7 @@ class Life:
         "gave_up",
         "handled",
         "in_hand",
+        "is_ready",
         "lost",
         "nursery",
         "parent",
@@ -150,6 +151,7 @@ class Life:
         self.quit_reason: str | None = None
         #: Why it was killed, when it was.
         self.doom: Exit | None = None
+        self.is_ready = False
         self.lost = False
         self.gave_up = False
         #: Replies it has put off; every one is answered when it ends.
@@ -161,6 +163,7 @@ class Life:
 
     def ready(self) -> None:
         """It is up. Called once, by its body."""
+        self.is_ready = True
         self.parent.child_ready(self.cell)
 
     def ask_stop(self, reason: str) -> None:
@@ -216,6 +219,8 @@ class Life:
         cell.mailbox.discard_urgent(lambda message: isinstance(message, (Down, Broken)))
         for undo in list(self.subscriptions or ()):
             undo()
+        if cell.probe is not None:
+            cell.probe.end_step()
         if cell.watchers is not None:
             watchers, cell.watchers = cell.watchers, None
             watchers.tell(cell.path, exit)

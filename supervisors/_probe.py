@@ -65,6 +65,7 @@ class Probe:
         "allowance",
         "breakpoints",
         "faults",
+        "held",
         "path",
         "recent",
         "sinks",
@@ -83,6 +84,8 @@ class Probe:
         self.stepped = 0
         #: Set when a step is over: all handled, nothing left to handle, or the actor ended.
         self.stepping: trio.Event | None = None
+        #: Set when the actor is held with nothing in hand, for those who wait for that.
+        self.held: trio.Event | None = None
         self.breakpoints: dict[int, Predicate] = {}
         self.recent: deque[tuple[float, object]] | None = None
         self.sinks: dict[int, Sink] = {}
@@ -110,15 +113,22 @@ class Probe:
             if self.allowance and head is not None:
                 self._passed = head
                 return False
-            self.end_step()
+            self._is_held()
             return True
         if head is None or head is self._passed or not self.breakpoints:
             return False
         for number, hit in list(self.breakpoints.items()):
             if self._hits(life, number, hit, head[0]):
                 self.hold(life.cell, f"breakpoint {number}")
+                self._is_held()
                 return True
         return False
+
+    def _is_held(self) -> None:
+        self.end_step()
+        if self.held is not None:
+            self.held.set()
+            self.held = None
 
     def _hits(self, life: Life, number: int, hit: Predicate, message: object) -> bool:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -218,6 +218,10 @@ class ChildSpec:
         )
 
 
+def _in_order(children: Iterable[ChildSpec]) -> tuple[ChildSpec, ...]:
+    return tuple(children)
+
+
 @attrs.frozen
 class SupervisorSpec:
     """Children in start order, and what to do when they fail.
@@ -230,7 +234,7 @@ class SupervisorSpec:
     unreachable (a crash loop that would go on for ever unseen).
     """
 
-    children: tuple[ChildSpec, ...] = attrs.field(default=(), converter=tuple)
+    children: tuple[ChildSpec, ...] = attrs.field(default=(), converter=_in_order)
     strategy: Strategy = attrs.field(default=Strategy.ONE_FOR_ONE, kw_only=True)
     intensity: Intensity = attrs.field(factory=Intensity, kw_only=True)
     beyond: Beyond = attrs.field(default=Beyond.ESCALATE, kw_only=True)
