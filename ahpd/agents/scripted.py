@@ -1,0 +1,226 @@
+"""The scripted agent: plays a script with exact timing and faults, for tests and the demo.
+
+A turn plays the entry of the script that fits its message (`ahpd.agents.script`). What a step
+means is in `ahpd.agents.plays`; here it is done: events go to the sink, time passes on trio's
+clock, permissions are waited for, steering messages are said back, and a cancel ends it all.
+
+**Resume.** ``Prompt(resume=True)`` plays the entry from the step after the one the turn ended at.
+A backend that was opened since does not know that place and goes on after the entry's first
+``fail`` or ``crash``.
+
+**Steering.** The running turn says ``(steered: …)`` at the next boundary of steps, or at once while
+it sleeps, hangs, runs a tool or waits for a permission.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import attrs
+import trio
+
+from ahpd.agents.events import Done, Event, Outcome, Stopped, TextChunk
+from ahpd.agents.plays import Ask, Emit, End, Pause, Play, Scene, play
+from ahpd.agents.port import AgentFailed, EventSink, OpenRequest, Permission, Prompt
+from ahpd.agents.script import Entry, Script
+from ahpd.protocol.messages import Message
+from ahpd.protocol.root import AgentInfo, SessionModelInfo
+
+#: Seconds that `ScriptedBackend.close` waits at most for a running turn.
+CLOSE_WITHIN = 1.0
+
+_MODELS = (("script-large", "Script Large"), ("script-small", "Script Small"))
+
+
+@attrs.frozen
+class ScriptedAgent:
+    """An agent called `name` whose every chat plays `script`. Implements `Agent`."""
+
+    name: str
+    script: Script
+
+    @property
+    def info(self) -> AgentInfo:
+        """What clients are told. Both models play the same script."""
+        return AgentInfo(
+            provider=self.name,
+            display_name=f"{self.name} (scripted)",
+            description="Plays a script instead of thinking: for trying things out and for tests.",
+            models=tuple(
+                SessionModelInfo(id=each, provider=self.name, name=name) for each, name in _MODELS
+            ),
+        )
+
+    async def open(self, request: OpenRequest) -> ScriptedBackend:
+        """A backend that shares nothing with the others. A checkpoint; never fails."""
+        await trio.lowlevel.checkpoint()
+        return ScriptedBackend(self.script)
+
+
+class ScriptedBackend:
+    """Plays the script in one chat. Implements `Backend`; its methods may be called at any time."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._turn: _Turn | None = None
+        self._closed = False
+        #: The turn played last and the number of the step it came to, from 1.
+        self._reached: tuple[str, int] | None = None
+
+    async def prompt(self, prompt: Prompt, events: EventSink) -> Outcome:
+        """Play the entry that fits. A checkpoint.
+
+        Raises `ScriptedCrash` where the script says so, and `AgentFailed` after `close`.
+        """
+        if self._closed:
+            raise AgentFailed("the scripted agent was closed")
+        assert self._turn is None, "one turn at a time"
+        turn = self._turn = _Turn(events)
+        outcome: Outcome = Stopped()
+        try:
+            with turn.scope:
+                outcome = await self._play(turn, prompt)
+        finally:
+            self._turn = None
+            turn.ended.set()
+        return Stopped() if turn.scope.cancel_called else outcome
+
+    async def _play(self, turn: _Turn, prompt: Prompt) -> Outcome:
+        entry = self._script.entry_for(prompt.message.text)
+        done = self._done_before(prompt, entry)
+        for place, step in enumerate(entry.steps[done:], done + 1):
+            await turn.boundary()
+            self._reached = (prompt.turn_id, place)
+            scene = Scene(prompt.turn_id, prompt.message.text, place)
+            with contextlib.closing(play(step, scene)) as moves:
+                ended = await turn.perform(moves)
+            if ended is not None:
+                return ended
+        await turn.boundary()
+        return Done()
+
+    def _done_before(self, prompt: Prompt, entry: Entry) -> int:
+        if not prompt.resume:
+            return 0
+        if self._reached is not None and self._reached[0] == prompt.turn_id:
+            return self._reached[1]
+        return entry.after_first_end
+
+    def answer(self, permission: Permission) -> None:
+        """The first answer to a call that waits counts; any other is ignored."""
+        if self._turn is not None:
+            self._turn.answer(permission)
+
+    def steer(self, message: Message) -> bool:
+        """True: the running turn will say it back. False when none runs."""
+        if self._turn is None or self._turn.scope.cancel_called:
+            return False
+        self._turn.steer(message)
+        return True
+
+    def cancel(self) -> None:
+        """No call of the sink begins after this one. Nothing happens when no turn runs."""
+        if self._turn is not None:
+            self._turn.scope.cancel("the turn was cancelled")
+
+    async def close(self) -> None:
+        """Cancel the running turn and wait for its end, `CLOSE_WITHIN` at most. A checkpoint."""
+        self._closed = True
+        self.cancel()
+        if self._turn is None:
+            await trio.lowlevel.checkpoint()
+            return
+        # A sink that shields itself may hold the turn up; the bound is for that.
+        with trio.move_on_after(CLOSE_WITHIN):
+            await self._turn.ended.wait()
+
+
+class _Turn:
+    """A turn that runs: its sink, and what the other tasks have left for it."""
+
+    def __init__(self, events: EventSink) -> None:
+        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+        self._sink = events
+        self._steered: list[Message] = []
+        #: The call that waits for a permission, and the one that came.
+        self._asking: str | None = None
+        self._permission: Permission | None = None
+        #: Set when something was left; a new one before each wait, since an event cannot be reset.
+        self._bell = trio.Event()
+
+    def steer(self, message: Message) -> None:
+        self._steered.append(message)
+        self._bell.set()
+
+    def answer(self, permission: Permission) -> None:
+        if permission.call_id == self._asking and self._permission is None:
+            self._permission = permission
+            self._bell.set()
+
+    async def perform(self, moves: Play) -> Outcome | None:
+        """Do what a step's player says. Returns the outcome if that ends the turn."""
+        start = trio.current_time()
+        answer: Permission | None = None
+        while True:
+            try:
+                move = moves.send(answer)
+            except StopIteration:
+                return None
+            answer = None
+            match move:
+                case Emit(events):
+                    await self._emit(events)
+                case Pause(ms, talks):
+                    # From the start and not from now: late wake-ups do not add up.
+                    await self._pause(start + ms / 1000, talks=talks)
+                case Ask(event):
+                    # Before the sink is called: the answer may come while it still works.
+                    self._asking, self._permission = event.call_id, None
+                    await self._emit((event,))
+                    answer = await self._answered()
+                    start = trio.current_time()
+                case End(outcome):
+                    return outcome
+
+    async def boundary(self) -> None:
+        """Between two steps: say what was steered. On return nothing is left. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while self._steered:
+            await self._say_steered()
+
+    async def _emit(self, events: Sequence[Event]) -> None:
+        # The sink may never have to wait; a cancel must get through all the same.
+        await trio.lowlevel.checkpoint()
+        await self._sink(events)
+
+    async def _say_steered(self) -> None:
+        messages, self._steered = self._steered, []
+        await self._emit([TextChunk(f"\n(steered: {message.text})\n") for message in messages])
+
+    async def _pause(self, until: float, *, talks: bool) -> None:
+        if not talks:
+            await trio.sleep_until(until)
+            return
+        while True:
+            while self._steered:
+                await self._say_steered()
+            with trio.move_on_at(until) as deadline:
+                await self._rung()
+            if deadline.cancelled_caught:
+                return
+
+    async def _answered(self) -> Permission:
+        while self._permission is None:
+            if self._steered:
+                await self._say_steered()
+            else:
+                await self._rung()
+        permission, self._asking, self._permission = self._permission, None, None
+        return permission
+
+    async def _rung(self) -> None:
+        """Wait until something is left that is not there yet. A checkpoint."""
+        bell = self._bell = trio.Event()
+        await bell.wait()

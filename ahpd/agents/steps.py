@@ -1,0 +1,203 @@
+"""The steps of a script as they stand in its file. What playing them means: `ahpd.agents.plays`.
+
+The first field of a step's class is the key that names the step; field names become camelCase.
+
+| step | plays |
+|---|---|
+| ``{"text": s, "times": n, "everyMs": m}`` | `s` n times: one every m ms, or as fast as it goes |
+| ``{"thought": s, "times": n}`` | `s` n times as a thought, as fast as it goes |
+| ``{"tool": {…}}`` | a tool call from start to end, see `Tool` |
+| ``{"usage": {…}}`` | tokens used so far, with the fields of the protocol's `UsageInfo` |
+| ``{"title": s}`` | a name for the conversation |
+| ``{"activity": s}`` | what the agent is doing; null for nothing |
+| ``{"sleepMs": n}`` | nothing for n ms |
+| ``{"echo": true}`` | the prompt, said back |
+| ``{"fail": s, "resumable": b}`` | the turn ends in error |
+| ``{"crash": s}`` | the backend raises |
+| ``{"hang": true}`` | nothing, until the turn is cancelled |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeAlias
+
+import attrs
+
+from ahpd.protocol.common import UsageInfo
+from ahpd.protocol.jsontext import dumps
+from ahpd.protocol.model import JSON
+from ahpd.protocol.tools import ConfirmationOption
+
+#: Most repetitions of one text.
+MAX_TIMES = 10_000_000
+#: Longest time of one step, in milliseconds: a day.
+MAX_MS = 86_400_000
+#: Most options of one confirmation.
+MAX_OPTIONS = 100
+
+
+class Misfit(ValueError):
+    """A value in a script is not what its place asks for; `path` leads to it from where it rose."""
+
+    def __init__(self, expected: str, found: str, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(expected, found, path)
+        self.expected = expected
+        self.found = found
+        self.path = path
+
+
+@attrs.frozen
+class Rule:
+    """Annotation: what a value must be besides its type. `fits` gets the plain JSON value."""
+
+    expected: str
+    fits: Callable[[Any], bool]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+Times: TypeAlias = Annotated[
+    int,
+    Rule(f"a whole number from 1 to {MAX_TIMES}", lambda v: type(v) is int and 1 <= v <= MAX_TIMES),
+]
+Milliseconds: TypeAlias = Annotated[
+    float,
+    Rule(f"milliseconds from 0 to {MAX_MS}", lambda v: _is_number(v) and 0 <= v <= MAX_MS),
+]
+Yes: TypeAlias = Annotated[bool, Rule("true", lambda v: v is True)]
+Options: TypeAlias = Annotated[
+    tuple[ConfirmationOption, ...],
+    Rule(
+        f"an array of at most {MAX_OPTIONS} options",
+        lambda v: isinstance(v, list) and len(v) <= MAX_OPTIONS,
+    ),
+]
+
+
+# --- the steps as they stand in the file; the first field of each is its key ---------------------
+
+
+@attrs.frozen
+class Step:
+    """Base of the steps."""
+
+
+@attrs.frozen
+class Text(Step):
+    """`text` is said `times` times, the n-th (from 0) at n times `every_ms` after the start."""
+
+    text: str
+    times: Times = 1
+    every_ms: Milliseconds = 0
+
+
+@attrs.frozen
+class Thought(Step):
+    """`thought` is thought `times` times."""
+
+    thought: str
+    times: Times = 1
+
+
+@attrs.frozen
+class Tool:
+    """A call of a tool.
+
+    `input` is any JSON value; a string stands for itself, anything else for its JSON text.
+    With `confirm` the call waits for a permission and offers `options`; denied, it does not run
+    and the script goes on. It then takes `takes_ms`, and half of its output is seen half-way.
+    `fail`: it ends badly, and `output` is why.
+    """
+
+    name: str
+    title: str | None = None
+    input: JSON = None
+    confirm: bool = False
+    options: Options = ()
+    output: str | None = None
+    fail: bool = False
+    takes_ms: Milliseconds = 0
+
+    def __attrs_post_init__(self) -> None:
+        """Raises `Misfit` when the fields contradict each other."""
+        if self.options and not self.confirm:
+            raise Misfit("true, since there are options", "false", ("confirm",))
+        seen: set[str] = set()
+        for place, option in enumerate(self.options):
+            if option.id in seen:
+                raise Misfit("an id of its own", f'"{option.id}" again', ("options", place, "id"))
+            seen.add(option.id)
+
+    @property
+    def input_text(self) -> str | None:
+        """The input as the protocol carries it; None when there is none."""
+        if self.input is None or isinstance(self.input, str):
+            return self.input
+        return dumps(self.input).decode()
+
+
+@attrs.frozen
+class ToolStep(Step):
+    """A tool is called."""
+
+    tool: Tool
+
+
+@attrs.frozen
+class Usage(Step):
+    """Tokens used so far."""
+
+    usage: UsageInfo
+
+
+@attrs.frozen
+class Title(Step):
+    """The conversation gets a name."""
+
+    title: str
+
+
+@attrs.frozen
+class Activity(Step):
+    """What the agent is doing, or None."""
+
+    activity: str | None
+
+
+@attrs.frozen
+class Sleep(Step):
+    """Time passes."""
+
+    sleep_ms: Milliseconds
+
+
+@attrs.frozen
+class Echo(Step):
+    """The prompt is said back."""
+
+    echo: Yes = True
+
+
+@attrs.frozen
+class Fail(Step):
+    """The turn ends in error."""
+
+    fail: str
+    resumable: bool = False
+
+
+@attrs.frozen
+class Crash(Step):
+    """The backend breaks down."""
+
+    crash: str
+
+
+@attrs.frozen
+class Hang(Step):
+    """Only a cancel ends this."""
+
+    hang: Yes = True
