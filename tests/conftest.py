@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import faulthandler
 import inspect
+import os
 from collections.abc import Iterator
 
 import pytest
 import trio
 import trio.testing
+from hypothesis import HealthCheck, settings
 
 #: Seconds of real time after which a test that hangs prints every stack and ends the run.
 #: On the mock clock a task that never blocks stops time for ever, so only this finds it.
 HANG_AFTER = 120
+
+# Examples for each property. `default` gives the same ones every time, so that a run is a fact
+# about the code; `deep` (--hypothesis-profile=deep) looks for new ones. Both print what to repeat.
+_QUIET = (HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large)
+settings.register_profile(
+    "default", max_examples=6, deadline=None, derandomize=True, database=None,
+    suppress_health_check=_QUIET, print_blob=True,
+)  # fmt: skip
+settings.register_profile(
+    "deep", max_examples=200, deadline=None, suppress_health_check=_QUIET, print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.hookimpl(tryfirst=True)
