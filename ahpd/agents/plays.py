@@ -96,16 +96,20 @@ Play: TypeAlias = Generator[Move, Permission | None, None]
 
 @attrs.frozen
 class Scene:
-    """Where a step is played. `place` is its number in the entry, from 1."""
+    """Where a step is played. `place` is its number in the entry, from 1.
+
+    `tag` is empty but for a turn that is resumed by a backend which did not play it before.
+    """
 
     turn_id: str
     prompt: str
     place: int
+    tag: str = ""
 
     @property
     def call_id(self) -> str:
-        """The id of this step's tool call: the same in every run, and unique in the chat."""
-        return f"{self.turn_id}-call-{self.place}"
+        """The id of this step's tool call, unique in the chat."""
+        return "-".join(filter(None, (self.turn_id, "call", str(self.place), self.tag)))
 
 
 # --- the players ---------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ means is in `ahpd.agents.plays`; here it is done: events go to the sink, time pa
 clock, permissions are waited for, steering messages are said back, and a cancel ends it all.
 
 **Resume.** ``Prompt(resume=True)`` plays the entry from the step after the one the turn ended at.
-A backend that was opened since does not know that place and goes on after the entry's first
-``fail`` or ``crash``.
+A backend that was opened since does not know that place: it goes on after the entry's first
+``fail`` or ``crash``, or plays all of an entry that has neither. Its tool calls then carry a tag,
+since the turn may hold calls of the same steps already.
 
 **Steering.** The running turn says ``(steered: …)`` at the next boundary of steps, or at once while
 it sleeps, hangs, runs a tool or waits for a permission.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from random import Random
 
 import attrs
 import trio
@@ -39,6 +41,13 @@ class ScriptedAgent:
 
     name: str
     script: Script
+    #: Where the tags of resumed turns come from; a seeded one makes them the same in every run.
+    random: Random = attrs.field(factory=Random, eq=False)
+
+    @property
+    def can_resume(self) -> bool:
+        """True: see the module about where a new backend goes on."""
+        return True
 
     @property
     def info(self) -> AgentInfo:
@@ -55,18 +64,28 @@ class ScriptedAgent:
     async def open(self, request: OpenRequest) -> ScriptedBackend:
         """A backend that shares nothing with the others. A checkpoint; never fails."""
         await trio.lowlevel.checkpoint()
-        return ScriptedBackend(self.script)
+        return ScriptedBackend(self.script, self.random)
+
+
+@attrs.frozen
+class _Place:
+    """How far a turn has come: the number of the last step begun (0: none), the tag of its run."""
+
+    turn_id: str
+    step: int = 0
+    tag: str = ""
 
 
 class ScriptedBackend:
     """Plays the script in one chat. Implements `Backend`; its methods may be called at any time."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, random: Random | None = None) -> None:
         self._script = script
+        self._random = random or Random()
         self._turn: _Turn | None = None
         self._closed = False
-        #: The turn played last and the number of the step it came to, from 1.
-        self._reached: tuple[str, int] | None = None
+        #: Where the turn played last has come to.
+        self._reached: _Place | None = None
 
     async def prompt(self, prompt: Prompt, events: EventSink) -> Outcome:
         """Play the entry that fits. A checkpoint.
@@ -87,12 +106,13 @@ class ScriptedBackend:
         return Stopped() if turn.scope.cancel_called else outcome
 
     async def _play(self, turn: _Turn, prompt: Prompt) -> Outcome:
-        entry = self._script.entry_for(prompt.message.text)
-        done = self._done_before(prompt, entry)
-        for place, step in enumerate(entry.steps[done:], done + 1):
+        text = prompt.message.text
+        entry = self._script.entry_for(text)
+        place = self._first_place(prompt, entry)
+        for number, step in enumerate(entry.steps[place.step :], place.step + 1):
             await turn.boundary()
-            self._reached = (prompt.turn_id, place)
-            scene = Scene(prompt.turn_id, prompt.message.text, place)
+            self._reached = attrs.evolve(place, step=number)
+            scene = Scene(prompt.turn_id, text, number, place.tag)
             with contextlib.closing(play(step, scene)) as moves:
                 ended = await turn.perform(moves)
             if ended is not None:
@@ -100,12 +120,13 @@ class ScriptedBackend:
         await turn.boundary()
         return Done()
 
-    def _done_before(self, prompt: Prompt, entry: Entry) -> int:
+    def _first_place(self, prompt: Prompt, entry: Entry) -> _Place:
         if not prompt.resume:
-            return 0
-        if self._reached is not None and self._reached[0] == prompt.turn_id:
-            return self._reached[1]
-        return entry.after_first_end
+            return _Place(prompt.turn_id)
+        if self._reached is not None and self._reached.turn_id == prompt.turn_id:
+            return self._reached
+        tag = f"{self._random.getrandbits(32):08x}"
+        return _Place(prompt.turn_id, entry.after_first_end, tag)
 
     def answer(self, permission: Permission) -> None:
         """The first answer to a call that waits counts; any other is ignored."""

@@ -275,6 +275,16 @@ def test_a_script_with_very_many_faults_costs_little_and_names_the_first() -> No
     assert peak < 4_000_000
 
 
+def test_a_script_can_hold_ten_million_chunks_without_their_memory() -> None:
+    tracemalloc.start()
+    try:
+        parse_script({"turns": [{"steps": [{"text": "a" * 100, "times": 10_000_000}]}]})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_examples_are_scripts(path: Path) -> None:
     assert load_script(path).turns

@@ -1,0 +1,82 @@
+"""The scripts that are shipped: the built-in one, and the examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from ahpd.agents.builtin import BUILTIN
+from ahpd.agents.events import Done, Event, Failed, ToolAsks, ToolFinished
+from ahpd.agents.plays import ScriptedCrash
+from ahpd.agents.port import Permission
+from ahpd.agents.script import load_script
+from ahpd.agents.scripted import ScriptedBackend
+from tests.agents.support import Screen, prompt
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "fixtures" / "scripts").glob("*.json"))
+
+
+def approving(player: ScriptedBackend) -> Screen:
+    """A screen that allows every call as soon as it asks."""
+
+    def answer(event: Event) -> None:
+        if isinstance(event, ToolAsks):
+            player.answer(Permission(event.call_id, approved=True))
+
+    return Screen(answer)
+
+
+async def test_the_built_in_tour_shows_one_of_each_in_three_to_four_seconds() -> None:
+    player = ScriptedBackend(BUILTIN)
+    screen, start = approving(player), trio.current_time()
+    assert await player.prompt(prompt("What can you do?"), screen) == Done()
+    assert 3 <= trio.current_time() - start <= 4
+    assert {type(each) for each in screen.events} == set(Event.__args__)
+    assert screen.text.endswith("> What can you do?")
+    asked = next(each for each in screen.events if isinstance(each, ToolAsks))
+    assert {option.kind for option in asked.options} == {"approve", "deny"}
+    assert max(screen.calls) == 1, "a person should see it stream"
+
+
+async def test_the_built_in_tour_ends_as_well_when_its_question_is_denied() -> None:
+    player = ScriptedBackend(BUILTIN)
+
+    def deny(event: Event) -> None:
+        if isinstance(event, ToolAsks):
+            player.answer(Permission(event.call_id, approved=False, option_id="no"))
+
+    screen = Screen(deny)
+    assert await player.prompt(prompt("hi"), screen) == Done()
+    assert len(screen.only(ToolFinished)) == 1
+
+
+async def test_words_in_the_prompt_choose_the_short_entries_of_the_built_in_script() -> None:
+    player, screen = ScriptedBackend(BUILTIN), Screen()
+    with trio.move_on_after(3600):
+        await player.prompt(prompt("please HANG", "t1"), screen)
+    assert trio.current_time() >= 3600
+    assert isinstance(await player.prompt(prompt("fail now", "t2"), screen), Failed)
+    assert await player.prompt(prompt("fail now", "t2", resume=True), screen) == Done()
+    with pytest.raises(ScriptedCrash):
+        await player.prompt(prompt("crash", "t3"), screen)
+    player, start = ScriptedBackend(BUILTIN), trio.current_time()
+    assert await player.prompt(prompt("a long one", "t4"), screen) == Done()
+    assert 9 <= trio.current_time() - start <= 12
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+async def test_the_examples_play_to_an_end(path: Path) -> None:
+    script = load_script(path)
+    for entry in script.turns:
+        player = ScriptedBackend(script)
+        screen = approving(player)
+        word = "anything" if entry.when is None else entry.when.pattern.strip("^")
+        with trio.move_on_after(3600):
+            try:
+                outcome = await player.prompt(prompt(word), screen)
+            except ScriptedCrash:
+                assert word == "crash"
+            else:
+                assert isinstance(outcome, Failed if word in {"fail", "refuse"} else Done)
