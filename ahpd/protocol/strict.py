@@ -28,10 +28,11 @@ from typing import Any, Literal, TypeGuard
 
 import attrs
 
-from ahpd.protocol.capture import Way
+from ahpd.protocol.capture import Way, parse_line
 from ahpd.protocol.errors import ERROR_DATA, ERROR_DATA_REQUIRED
 from ahpd.protocol.faults import faults, shown
 from ahpd.protocol.jsonrpc import Id
+from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.methods import METHODS, Method
 from ahpd.protocol.model import JSON
 from ahpd.protocol.shapes import Null, Shape, shape_of
@@ -95,6 +96,17 @@ class FrameChecker:
         method, wrongs = self._judge(way, frame)
         at = self.frames if number is None else number
         return [FrameFault(at, method, wrong.path, wrong.message) for wrong in wrongs]
+
+    def check_line(self, line: bytes | str, number: int) -> list[FrameFault]:
+        """As `check`, for the frame on a line of a capture; an empty line holds none."""
+        if not line.strip():
+            return []
+        try:
+            captured = parse_line(line)
+        except ParseError as error:
+            self.frames += 1
+            return [FrameFault(number, None, ".", str(error))]
+        return self.check(captured.way, captured.frame, number)
 
     def open_requests(self, way: Way) -> Mapping[Id, str]:
         """The requests sent this way that have no answer yet: id -> method."""

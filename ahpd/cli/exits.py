@@ -1,0 +1,16 @@
+"""The exit codes of ``ahpd``, all of them; the README has the same table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Done, and what was checked is right.
+OK: Final = 0
+#: What was checked has faults.
+FAULTS: Final = 1
+#: The command line is wrong, or what it names cannot be read.
+USAGE: Final = 2
+#: Ctrl-C.
+INTERRUPTED: Final = 130
+#: Whoever read the output went away, as ``head`` does.
+PIPE_CLOSED: Final = 141
