@@ -12,6 +12,8 @@ import trio
 import trio.testing
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.wire"]
+
 #: Seconds of real time after which a test that hangs prints every stack and ends the run.
 #: On the mock clock a task that never blocks stops time for ever, so only this finds it.
 HANG_AFTER = 120
