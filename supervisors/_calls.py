@@ -66,14 +66,14 @@ class Reply(Generic[R]):
     """
 
     __slots__ = (
-        "_failure",
         "_task",
-        "_value",
         "abandoned",
         "deadline",
         "deferred_in",
         "done",
+        "failure",
         "holder",
+        "value",
     )
 
     def __init__(self, holder: Runner | None, deadline: float) -> None:
@@ -86,19 +86,19 @@ class Reply(Generic[R]):
         #: Where the callee's incarnation remembers that it still owes this one.
         self.deferred_in: dict[Reply[R], None] | None = None
         self._task: trio.lowlevel.Task | None = None
-        self._value: R | None = None
-        self._failure: Failure | None = None
+        self.value: R | None = None
+        self.failure: Failure | None = None
 
     def answer(self, value: R) -> None:
         """Send the reply; sync, never fails. The first answer counts."""
         if not self.done:
-            self._value = value
+            self.value = value
             self._finish()
 
     def fail(self, failure: Failure) -> None:
         """Send a failure instead; sync, never fails."""
         if not self.done:
-            self._failure = failure
+            self.failure = failure
             self._finish()
 
     def _finish(self) -> None:
@@ -119,8 +119,3 @@ class Reply(Generic[R]):
     def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
-
-    def result(self) -> R | Failure:
-        """What came."""
-        assert self.done
-        return self._failure if self._failure is not None else self._value  # type: ignore[return-value]

@@ -107,10 +107,10 @@ class Ref(Generic[M]):
         call is the upper limit. Cancelled or timed out means: a late reply is dropped, and a
         message still queued is not handled.
         """
-        result = await self.attempt(message, within=within, cost=cost, urgent=urgent)
-        if type(result) is Failure:
-            raise CallFailed(result)
-        return result
+        reply = await self._exchange(message, within, cost, urgent)
+        if reply.failure is not None:
+            raise CallFailed(reply.failure)
+        return reply.value
 
     @overload
     async def attempt(
@@ -124,6 +124,13 @@ class Ref(Generic[M]):
         self, message: Any, *, within: float, cost: int = COST, urgent: bool = False
     ) -> Any:
         """As `call`, with the `Failure` as a value instead of an exception."""
+        reply = await self._exchange(message, within, cost, urgent)
+        return reply.value if reply.failure is None else reply.failure
+
+    async def _exchange(
+        self, message: object, within: float, cost: int, urgent: bool
+    ) -> Reply[Any]:
+        """One call, to its end: the reply that comes back is done."""
         await trio.lowlevel.checkpoint_if_cancelled()
         runner = current_runner.get()
         deadline = self._system.now() + within
@@ -131,23 +138,17 @@ class Ref(Generic[M]):
             deadline = min(deadline, runner.deadline - HOP)
         cell = self._cell
         reply: Reply[Any] = Reply(cell.runner if cell is not None else None, deadline)
-        if cell is None or runner is not None or urgent or cell.mailbox.shut is not None:
-            failure = self._prepare(reply, runner)
-            if failure is not None:
+        if cell is None or runner is not None or cell.mailbox.shut is not None:
+            self._prepare(reply, runner)
+            if reply.done:
                 await trio.lowlevel.cancel_shielded_checkpoint()
-                return failure
+                return reply
             cell = self._cell
             assert cell is not None
         try:
             with trio.CancelScope(deadline=deadline):
-                if not (
-                    cell.mailbox.offer_urgent(message, reply)
-                    if urgent
-                    else cell.mailbox.offer(message, cost, reply)
-                ):
-                    failure = await self._enter(cell.mailbox, message, cost, reply, urgent)
-                    if failure is not None:
-                        return failure
+                if not self._offer(cell.mailbox, message, cost, reply, urgent):
+                    await self._enter(cell.mailbox, message, cost, reply, urgent)
                 if runner is not None:
                     runner.waits_for = reply
                 await reply.wait()
@@ -157,39 +158,44 @@ class Ref(Generic[M]):
             # Whoever gets to it later sees that nobody waits any more.
             reply.abandoned = not reply.done
         if not reply.done:
-            return Failure(FailureKind.TIMEOUT, self.path, f"no reply within {within} s")
-        return reply.result()
+            reply.fail(Failure(FailureKind.TIMEOUT, self.path, f"no reply within {within} s"))
+        return reply
 
-    def _prepare(self, reply: Reply[Any], runner: Runner | None) -> Failure | None:
+    def _prepare(self, reply: Reply[Any], runner: Runner | None) -> None:
         """The slow way in: find the cell, refuse what cannot work."""
         shut = self._resolve()
+        cell = self._cell
         if shut is not None:
-            exit = self._cell.last_exit if self._cell is not None else None
-            crash = exit.crash if exit is not None else None
-            return Failure(shut.failure, self.path, shut.why, crash=crash)
-        assert self._cell is not None
-        reply.holder = self._cell.runner
-        chain = cycle(runner, self._cell.runner) if runner is not None else ()
+            crash = (
+                cell.last_exit.crash if cell is not None and cell.last_exit is not None else None
+            )
+            reply.fail(Failure(shut.failure, self.path, shut.why, crash=crash))
+            return
+        assert cell is not None
+        reply.holder = cell.runner
+        chain = cycle(runner, cell.runner) if runner is not None else ()
         if chain:
-            return Failure(FailureKind.CYCLE, self.path, " -> ".join(chain), chain=chain)
-        return None
+            reply.fail(Failure(FailureKind.CYCLE, self.path, " -> ".join(chain), chain=chain))
 
     async def _enter(
         self, mailbox: Mailbox, message: object, cost: int, reply: Reply[Any], urgent: bool
-    ) -> Failure | None:
+    ) -> None:
         """At the bound with a call: wait for room if the sender's kind does, else say why not."""
         try:
             if self._refuse(mailbox, cost) and not urgent:
                 await self._wait_for_room(mailbox, message, cost, reply)
-                return None
+                return
+            failure = Failure(FailureKind.FULL, self.path, f"mailbox full: {_depth(mailbox)}")
         except MessageTooLarge as error:
-            return Failure(FailureKind.FULL, self.path, error.why)
+            failure = Failure(FailureKind.FULL, self.path, error.why)
+        except WaitCycle as error:
+            failure = Failure(FailureKind.CYCLE, self.path, str(error), chain=error.chain)
         except ActorGone as error:
             shut = mailbox.shut
             kind = shut.failure if shut is not None else FailureKind.GONE
-            return Failure(kind, self.path, error.why)
+            failure = Failure(kind, self.path, error.why)
+        reply.fail(failure)
         await trio.lowlevel.cancel_shielded_checkpoint()
-        return Failure(FailureKind.FULL, self.path, f"mailbox full: {_depth(mailbox)}")
 
     # ---- finding it -----------------------------------------------------------------------------
 
