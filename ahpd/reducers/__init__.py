@@ -93,12 +93,10 @@ def apply(kind: ChannelKind, state: AnyState, action: StateAction) -> AnyState:
 def reduce(channel_kind: ChannelKind, state: JSON, action: JSON) -> JSON:
     """As `apply`, on plain JSON values.
 
-    Raises `ValueError` for a kind of channel that there is not, and its subclass
-    `ahpd.protocol.DecodeError` when the state or the action is malformed. Neither argument is
-    changed; the result may share parts with both.
+    Raises `KeyError` for a kind of channel that there is not, and `ahpd.protocol.DecodeError`
+    when the state or the action is malformed. Neither argument is changed; the result may share
+    parts with both.
     """
-    if channel_kind not in STATES:
-        raise ValueError(f"no kind of channel: {channel_kind!r}")
     before: Any = decoder(STATES[channel_kind])(state)
     after = apply(channel_kind, before, decoder(StateAction)(action))
     return state if after is before else after.wire()
