@@ -332,6 +332,20 @@ async def test_a_cancel_gets_through_a_blocked_sink() -> None:
     assert trio.current_time() == 1
 
 
+async def test_a_cancel_during_the_very_last_event_counts() -> None:
+    player = backend({"text": "a"})
+
+    def act(event: Event) -> None:
+        if event == TextChunk("a"):
+            player.steer(message("left"))
+        else:
+            player.cancel()
+
+    screen = Screen(act)
+    assert await player.prompt(prompt(), screen) == Stopped()
+    assert screen.text == "a" + STEER
+
+
 async def test_a_cancel_without_a_turn_does_not_touch_the_next() -> None:
     player, screen = backend({"text": "a"}), Screen()
     player.cancel()
