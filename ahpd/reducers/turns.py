@@ -44,7 +44,8 @@ def _started(chat: ChatState, action: ChatTurnStartedAction) -> ChatState:
             steering = None
         if queued is not None:
             queued = without(queued, taken) or None
-    return chat.evolve(
+    return changed(
+        chat,
         active_turn=ActiveTurn(
             id=action.turn_id,
             started_at=action.started_at,

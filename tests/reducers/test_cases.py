@@ -21,7 +21,7 @@ PROTOCOL_FILES = [pytest.param(file, id=file.stem) for file in sorted(PROTOCOL.g
 
 def text(value: Any) -> str:
     """JSON text by which values are compared: true is not 1 there, as it is in Python."""
-    return json.dumps(without_null(value), sort_keys=True)
+    return json.dumps(value, sort_keys=True)
 
 
 def check(case: Case) -> None:
@@ -34,7 +34,7 @@ def check(case: Case) -> None:
         assert text(state.wire()) == before, "the old state changed"
         assert (after is state) == (text(after.wire()) == before), "changed is not told by identity"
         state = after
-    assert text(state.wire()) == text(case.expected)
+    assert text(without_null(state.wire())) == text(without_null(case.expected))
     assert case == given, "the case itself was changed"
 
 
@@ -72,7 +72,7 @@ def test_plain_json(file: Path) -> None:
         assert state == before
         assert (after is state) == (text(after) == text(before))
         state = after
-    assert text(state) == text(case.expected)
+    assert text(without_null(state)) == text(without_null(case.expected))
 
 
 def test_there_are_own_cases() -> None:

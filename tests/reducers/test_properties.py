@@ -16,7 +16,6 @@ from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import ChannelKind
 from ahpd.reducers import STATES, apply, reduce
 from tests.protocol.strategies import newer, values
-from tests.reducers.cases import without_null
 
 KINDS: tuple[ChannelKind, ...] = get_args(ChannelKind)
 
@@ -61,7 +60,7 @@ def steps(draw: st.DrawFn, kind: ChannelKind, make: Any) -> tuple[JSON, list[JSO
 
 
 def _text(value: JSON) -> str:
-    return json.dumps(without_null(value), sort_keys=True)
+    return json.dumps(value, sort_keys=True)
 
 
 def _holds(kind: ChannelKind, state: JSON, actions: list[JSON]) -> None:
