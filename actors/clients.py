@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import attrs
 
 from actors.replay import ReplayWindow
+from actors.subscriptions import Listener
 from ahpd.protocol.uris import URI
 
 
@@ -40,9 +41,10 @@ class ClientRecord:
     version: str
     baselines: dict[URI, Baseline] = attrs.field(factory=dict)
     #: Open connections, oldest first; the newest is the one to talk to.
-    connections: list[object] = attrs.field(factory=list)
-    #: The host's number when the last connection went.
+    connections: list[Listener] = attrs.field(factory=list)
+    #: The host's number when the last connection went, and how often that has happened.
     left_at: int = 0
+    absences: int = 0
 
 
 class Clients:
@@ -55,7 +57,7 @@ class Clients:
         """The record of a client that was here before."""
         return self._records.get(client_id)
 
-    def join(self, client_id: str, version: str, connection: object) -> ClientRecord:
+    def join(self, client_id: str, version: str, connection: Listener) -> ClientRecord:
         """A connection introduces itself as this client; its number of versions is the latest."""
         record = self._records.get(client_id)
         if record is None:
@@ -65,11 +67,12 @@ class Clients:
             record.connections.append(connection)
         return record
 
-    def leave(self, record: ClientRecord, connection: object, seq: int) -> bool:
+    def leave(self, record: ClientRecord, connection: Listener, seq: int) -> bool:
         """A connection closed; True when it was the client's last one."""
         if connection in record.connections:
             record.connections.remove(connection)
         record.left_at = seq
+        record.absences += not record.connections
         return not record.connections
 
     def forget_unreachable(self, window: ReplayWindow) -> list[str]:

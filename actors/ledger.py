@@ -47,6 +47,10 @@ class Channel:
     uri: URI
     kind: ChannelKind
     state: Any
+    #: Path of the actor that answers for it.
+    path: str
+    #: The session that a chat belongs to; None for other kinds.
+    owner: URI | None
     #: The number of the last envelope that changed `state`; at first the number it was opened at.
     seq: int
     #: JSON text of `uri`, which every envelope repeats.
@@ -108,10 +112,12 @@ class Ledger:
 
     # ---- channels ---------------------------------------------------------------------------
 
-    def open(self, uri: URI, kind: ChannelKind, state: Any) -> Channel:
+    def open(
+        self, uri: URI, kind: ChannelKind, state: Any, path: str, owner: URI | None = None
+    ) -> Channel:
         """A new channel, at the current number."""
         assert uri not in self.channels, f"{uri} is already open"
-        channel = Channel(uri, kind, state, self.seq, dumps(uri))
+        channel = Channel(uri, kind, state, path, owner, self.seq, dumps(uri))
         self.channels[uri] = channel
         return channel
 
@@ -135,19 +141,23 @@ class Ledger:
         *,
         origin: Origin | None = None,
         raw: JSON = None,
-    ) -> Entry | None:
+        windowed: StateAction | None = None,
+    ) -> bool:
         """Number `action`, make `state` the channel's, and queue the envelope for all subscribers.
 
-        `raw` is a client's action as it came, echoed unchanged (R-5.29). Returns None when the
-        channel is closed: what an agent still says to it then is lost on purpose.
+        `raw` is a client's action as it came, echoed unchanged (R-5.29). `windowed` is what
+        subscribers are told instead that hold only the newest turns. False when the channel is
+        closed: what an agent still says to it then is lost on purpose.
         """
         if channel.closed:
-            return None
+            return False
         entry = self._entry(channel, action, raw, origin, None)
+        if windowed is not None:
+            entry.windowed = _params(channel, dumps(windowed.wire()), entry.seq, origin, None)
         channel.state = state
         channel.seq = entry.seq
         self._put(entry)
-        return entry
+        return True
 
     def answer(
         self,
@@ -182,22 +192,29 @@ class Ledger:
         reason: str | None,
     ) -> Entry:
         self.seq += 1
-        seq = self.seq
         text = dumps(raw if action is None or raw is not None else action.wire())
-        parts = [b'{"channel":', channel.uri_text, b',"action":', text, b',"serverSeq":%d' % seq]
-        if origin is not None:
-            sender = {"clientId": origin.client_id, "clientSeq": origin.client_seq}
-            parts += [b',"origin":', dumps(sender)]
-        if reason is not None:
-            parts += [b',"rejectionReason":', dumps(reason)]
-        parts.append(b"}")
-        return Entry(seq, channel, action, b"".join(parts))
+        params = _params(channel, text, self.seq, origin, reason)
+        return Entry(self.seq, channel, action, params)
 
     def _put(self, item: Entry | Release) -> None:
         queue = self.queue
         queue.append(item)
         if len(queue) == 1:
             self.on_work()
+
+
+def _params(
+    channel: Channel, action: bytes, seq: int, origin: Origin | None, reason: str | None
+) -> bytes:
+    """The JSON text of an envelope (R-5.4); what has no value is left out (R-1.37)."""
+    parts = [b'{"channel":', channel.uri_text, b',"action":', action, b',"serverSeq":%d' % seq]
+    if origin is not None:
+        sender = {"clientId": origin.client_id, "clientSeq": origin.client_seq}
+        parts += [b',"origin":', dumps(sender)]
+    if reason is not None:
+        parts += [b',"rejectionReason":', dumps(reason)]
+    parts.append(b"}")
+    return b"".join(parts)
 
 
 def _nothing() -> None:

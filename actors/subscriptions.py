@@ -33,6 +33,8 @@ class Listener(Protocol):
 
     #: The client's id; None before the handshake.
     client_id: str | None
+    #: It negotiated a version that does not know what 1.0.0 added to summaries (R-2.14).
+    is_old: bool
 
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """An envelope of a channel it is subscribed to."""

@@ -1,0 +1,364 @@
+"""A connection: one client's transport, and everything that is said on it.
+
+Three tasks. The *reader* takes messages off the transport, answers `ping` at once, and puts the
+rest into this actor's mailbox, waiting while that is full: so a client that sends too fast is no
+longer read. The actor itself handles them in the order they came. What may take long goes on beside
+it, so that a slow request delays neither a ping nor a keystroke (hazard B02). The *writer* empties
+the outbox into the transport, all that waits in one go.
+
+It is temporary: when it ends, for whatever reason, the socket closes and the client comes back.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import attrs
+import trio
+
+from actors import mailboxes
+from actors.clients import ClientRecord
+from actors.grace import ClientGone
+from actors.host import Host
+from actors.ledger import Entry, Origin
+from actors.messages import Dispatch
+from actors.outbox import Outbox
+from actors.refusal import as_protocol_error
+from actors.requests import METHODS, Mode, Served
+from actors.subscribing import Deferred, leave_channel
+from actors.subscriptions import Subscription
+from ahpd.protocol.actions import StateAction
+from ahpd.protocol.codec import DecodeError, decoder
+from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.faults import shown
+from ahpd.protocol.frame import Frame, frame
+from ahpd.protocol.jsonrpc import (
+    BadFrame,
+    Failure,
+    Id,
+    Notification,
+    Request,
+    Success,
+    failure,
+    parse,
+    success,
+)
+from ahpd.protocol.methods import METHODS as PROTOCOL
+from ahpd.protocol.methods import Method
+from ahpd.protocol.model import JSON, Object, Wire
+from ahpd.protocol.uris import URI, canonical
+from ahpd.transports.port import Transport, TransportClosed
+from supervisors import Actor, ActorGone, CallFailed, ChildSpec, MailboxFull, Restart, Shutdown
+
+_log = logging.getLogger("ahpd.connections")
+
+_decode_action = decoder(StateAction)
+
+#: Seconds that an offer which did not fit is left for a second one (R-2.5, quirk 2).
+SECOND_OFFER = 5.0
+#: Seconds that an actor which is just being started again is waited for.
+RESTART_WITHIN = 5.0
+
+
+@attrs.frozen
+class Hangup:
+    """The connection is over, or has to be: `code` and `reason` for the peer."""
+
+    code: int
+    reason: str
+
+
+Incoming: TypeAlias = Request | Notification | Hangup
+
+
+class Connection(Actor[Incoming]):
+    """One connection; see the module's docstring. It is a `Listener`."""
+
+    kind = "connection"
+
+    def __init__(self, host: Host, transport: Transport) -> None:
+        self.host = host
+        self._transport = transport
+        self.client_id: str | None = None
+        self.is_old = False
+        self.record: ClientRecord | None = None
+        self.locale: str | None = None
+        #: The oldest turn that this connection was given of a chat it holds in part.
+        self.oldest: dict[URI, str] = {}
+        self.outbox = Outbox(lambda: host.settings.client_queue_bytes, self._overflowed)
+        self._beside = trio.CapacityLimiter(host.settings.open_requests)
+        self._hangup = Hangup(1001, "the host stops")
+        self._left = False
+
+    # ---- its life ----------------------------------------------------------------------------
+
+    async def on_start(self) -> None:
+        """Start reading and writing."""
+        self.spawn(self._read, name="reader", kind="reader")
+        self.spawn(self._write, name="writer")
+
+    async def on_stop(self, reason: str) -> None:
+        """Say goodbye."""
+        self._leave()
+        await self._transport.close(self._hangup.code, self._hangup.reason)
+
+    async def on_crash(self, error: BaseException | None) -> None:
+        """Let the socket go; the client comes back."""
+        self._leave()
+        await self._transport.close(1011, "this connection failed inside the host")
+
+    def _leave(self) -> None:
+        """Nothing of the host refers to this connection any more. Sync, and harmless twice."""
+        if self._left:
+            return
+        self._left = True
+        host = self.host
+        self.outbox.close()
+        host.subscriptions.remove_listener(self)
+        record = self.record
+        if record is not None and host.clients.leave(record, self, host.ledger.seq):
+            with suppress(ActorGone, MailboxFull):
+                self.find("grace").cast(ClientGone(record.client_id))
+
+    async def handle(self, message: Incoming) -> None:
+        """One message of the peer's, or the end."""
+        match message:
+            case Notification(method="dispatchAction"):
+                await self._dispatch(message.params)
+            case Request():
+                await self._request(message)
+            case Notification():
+                self._notification(message)
+            case Hangup():
+                self._hangup = message
+                self.stop(message.reason)
+
+    def hang_up(self, code: int, reason: str) -> None:
+        """End this connection, before anything else that waits."""
+        with suppress(ActorGone, MailboxFull):
+            self.ref.cast(Hangup(code, reason), urgent=True)
+
+    def _overflowed(self, reason: str) -> None:
+        _log.warning("%s: does not read: %s", self._transport.peer, reason)
+        self.hang_up(1013, reason)
+
+    # ---- the transport -----------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Helper: from the transport into the mailbox."""
+        me, transport, outbox = self.ref, self._transport, self.outbox
+        while True:
+            try:
+                text = await transport.receive()
+            except TransportClosed as closed:
+                self.hang_up(closed.code, closed.reason)
+                return
+            try:
+                message = parse(text)
+            except BadFrame as fault:
+                if fault.answerable:
+                    outbox.put(frame(failure(fault.id, fault)))
+                continue
+            if isinstance(message, Request) and message.method == "ping":
+                outbox.put_urgent(frame(success(message.id, None)))  # R-1.36, at any time
+            elif isinstance(message, (Success, Failure)):
+                continue  # an answer to nothing that was asked
+            else:
+                await me.send(message, cost=len(text))
+
+    async def _write(self) -> None:
+        """Helper: from the outbox into the transport."""
+        outbox, transport = self.outbox, self._transport
+        while True:
+            batch = await outbox.take()
+            if outbox.closed:
+                return
+            try:
+                if batch.frames:
+                    await transport.send(batch.frames)
+            except TransportClosed as closed:
+                self.hang_up(closed.code, closed.reason)
+                return
+            outbox.done(batch)
+
+    # ---- a listener --------------------------------------------------------------------------
+
+    def hear(self, entry: Entry, subscription: Subscription) -> None:
+        """An envelope of a channel it is subscribed to."""
+        text = entry.windowed_frame() if subscription.windowed else entry.frame
+        self.outbox.put_entry(entry, text, subscription.hold)
+
+    def tell(self, frame: Frame) -> None:
+        """A notification."""
+        self.outbox.put(frame)
+
+    # ---- dispatches --------------------------------------------------------------------------
+
+    async def _dispatch(self, params: Object) -> None:
+        """Pass a dispatch on to the actor of its channel; what cannot be answered is dropped.
+
+        That is a dispatch before the handshake, without a usable `clientSeq`, for no channel, or to
+        one that does not exist (R-1.32, R-5.15).
+        """
+        uri, client_seq, raw = params.get("channel"), params.get("clientSeq"), params.get("action")
+        if not isinstance(client_seq, (int, float)) or isinstance(client_seq, bool):
+            return
+        if self.client_id is None or not isinstance(uri, str):
+            return
+        if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
+            return
+        channel = self.host.ledger.find(canonical(uri))
+        if channel is None:
+            return
+        origin = Origin(self.client_id, client_seq)
+        try:
+            dispatch = Dispatch(channel, origin, self, raw, _decode_action(raw))
+        except DecodeError as error:
+            dispatch = Dispatch(channel, origin, self, raw, None, str(error.fault))
+        try:
+            await self.find(channel.path).send(dispatch, cost=512)
+        except ActorGone:
+            await self._dispatch_later(dispatch)
+
+    async def _dispatch_later(self, dispatch: Dispatch) -> None:
+        """Its actor is down: wait for it a little, then refuse, so that there is an answer."""
+        channel = dispatch.channel
+        with trio.move_on_after(RESTART_WITHIN), suppress(ActorGone):
+            await self.system.registry.wait_for(channel.path)
+            await self.find(channel.path).send(dispatch, cost=512)
+            return
+        self.host.ledger.answer(
+            channel,
+            dispatch.raw,
+            origin=dispatch.origin,
+            asker=self,
+            reason="this channel failed too often and is set aside until somebody restarts it",
+        )
+
+    # ---- requests ----------------------------------------------------------------------------
+
+    def _notification(self, message: Notification) -> None:
+        """Only `unsubscribe`; others are ignored without a word (R-1.33)."""
+        if message.method == "unsubscribe" and self.client_id is not None:
+            uri = message.params.get("channel")
+            if isinstance(uri, str):
+                self.unsubscribe(canonical(uri))
+
+    async def _request(self, message: Request) -> None:
+        try:
+            served, params = self._admit(message)
+            if served.mode is Mode.BESIDE:
+                await self._beside.acquire_on_behalf_of(message)
+                self.spawn(self._answer_beside, served, message, params, name=message.method)
+                return
+            result = await served.handler(self, params)
+        except CallFailed as error:
+            self._fail(message.id, as_protocol_error(error))
+        except ProtocolError as error:
+            self._fail(message.id, error)
+        else:
+            self._succeed(message, result)
+
+    async def _answer_beside(self, served: Served, message: Request, params: Any) -> None:
+        """Helper: a request that may take its time."""
+        try:
+            result = await served.handler(self, params)
+        except CallFailed as error:
+            self._fail(message.id, as_protocol_error(error))
+        except ProtocolError as error:
+            self._fail(message.id, error)
+        else:
+            self._succeed(message, result)
+        finally:
+            self._beside.release_on_behalf_of(message)
+
+    def _admit(self, message: Request) -> tuple[Served, Any]:
+        """The method and its decoded params; raises `ProtocolError` for what is not served."""
+        served = METHODS.get(message.method)
+        if served is None:
+            raise ProtocolError(
+                ErrorCode.METHOD_NOT_FOUND, f"the method {message.method} is not served here"
+            )
+        is_handshake = message.method in ("initialize", "reconnect")
+        if self.client_id is None and not is_handshake:
+            raise ProtocolError(
+                ErrorCode.INVALID_REQUEST, f"{message.method} before initialize or reconnect"
+            )
+        if self.client_id is not None and is_handshake:
+            raise ProtocolError(
+                ErrorCode.INVALID_REQUEST, f"{message.method} on a connection that is open already"
+            )
+        method = PROTOCOL[message.method]
+        params = _with_channel(method, message.params)
+        try:
+            return served, decoder(method.params)(params)
+        except DecodeError as error:
+            raise ProtocolError(ErrorCode.INVALID_PARAMS, f"{method.name}: {error.fault}") from None
+
+    def _succeed(self, message: Request, result: Any) -> None:
+        """Answer after everything that was said before (R-9.1, R-9.72)."""
+        if isinstance(result, Deferred):
+            self.post_deferred(message.id, result)
+            return
+        value = result.wire() if isinstance(result, Wire) else result
+        self.post(frame(success(message.id, value)))
+
+    def _fail(self, id: Id, error: ProtocolError) -> None:
+        self.post(frame(failure(id, error)))
+        if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
+            self.spawn(self._await_second_offer, name="second offer")
+
+    async def _await_second_offer(self) -> None:
+        """Helper: close a connection that found no common version, unless it finds one now."""
+        await trio.sleep(SECOND_OFFER)
+        if self.client_id is None:
+            self.hang_up(1002, "no common protocol version")
+
+    def post(self, answer: Frame) -> None:
+        """Send `answer` at this place in the host's order."""
+        self.host.ledger.post(lambda: self.outbox.put(answer))
+
+    def post_deferred(self, id: Id, answer: Deferred) -> None:
+        """Have the answer made at this place in the host's order, and its effects right after."""
+
+        def release() -> None:
+            self.outbox.put(answer.make(id))
+            answer.after()
+
+        self.host.ledger.post(release)
+
+    def unsubscribe(self, uri: URI) -> None:
+        """R-4.36; for a session the client leaves, when none of its windows still hears it."""
+        leave_channel(self, uri)
+
+
+def _with_channel(method: Method, params: Object) -> JSON:
+    """The params with the fixed channel of the method: missing is tolerated, wrong is not (R-1.18).
+
+    `initialize` and `ping` are how a client finds out whether it can talk at all: any will do.
+    """
+    fixed = method.fixed_channel
+    if fixed is None:
+        return params
+    given = params.get("channel", fixed)
+    if method.name not in ("initialize", "ping"):
+        spelled = canonical(given) if isinstance(given, str) else given
+        if spelled != fixed:
+            raise ProtocolError(
+                ErrorCode.INVALID_PARAMS, f'{method.name} is for "{fixed}", not {shown(given)}'
+            )
+    return {**params, "channel": fixed}
+
+
+def connection_spec(number: int, host: Host, transport: Transport) -> ChildSpec:
+    """How a connection is supervised: not at all, its client comes back."""
+    return ChildSpec(
+        str(number),
+        Connection,
+        (host, transport),
+        restart=Restart.TEMPORARY,
+        mailbox=mailboxes.CONNECTION,
+        shutdown=Shutdown(grace=2.0),
+    )

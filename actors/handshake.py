@@ -1,0 +1,152 @@
+"""How a connection opens: `initialize`, or `reconnect` for a known client (RULES 2, 4, 6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.clients import ClientRecord
+from actors.grace import leave_sessions
+from actors.ledger import Channel
+from actors.subscribing import Deferred, Taken, begin, take
+from actors.subscriptions import Subscription
+from ahpd.protocol.connection import InitializeParams, ReconnectParams
+from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.frame import Frame, frame
+from ahpd.protocol.jsonrpc import Id, success
+from ahpd.protocol.jsontext import dumps
+from ahpd.protocol.uris import URI, canonical
+from ahpd.protocol.versions import negotiate
+
+if TYPE_CHECKING:
+    from actors.connection import Connection
+
+#: Longest client id that is kept, in characters.
+LONGEST_ID = 512
+
+
+def _join(connection: Connection, client_id: str, version: str) -> ClientRecord:
+    record = connection.host.clients.join(client_id, version, connection)
+    connection.record = record
+    connection.client_id = client_id
+    connection.is_old = version.startswith("0.9.")
+    return record
+
+
+async def initialize(connection: Connection, params: InitializeParams) -> Deferred:
+    """R-4.1 to R-4.6: a channel that does not exist is left out, the rest succeeds."""
+    version = negotiate(params.protocol_versions)
+    if not params.client_id or len(params.client_id) > LONGEST_ID:
+        raise ProtocolError(
+            ErrorCode.INVALID_PARAMS, f"initialize: clientId must have 1 to {LONGEST_ID} characters"
+        )
+    _join(connection, params.client_id, version)
+    connection.locale = params.locale
+    host = connection.host
+    channels = _channels(connection, params.initial_subscriptions or ())
+    snapshots = [take(connection, channel) for channel in channels]
+    result = {
+        "protocolVersion": version,
+        "serverSeq": host.ledger.seq,
+        "serverInfo": {"name": host.settings.name, "version": host.settings.version},
+        "snapshots": [taken.wire for taken in snapshots],
+    }
+    if host.settings.served:
+        result["defaultDirectory"] = host.settings.served[0]
+    return Deferred(
+        lambda id: frame(success(id, result)), lambda: _begin_all(connection, snapshots)
+    )
+
+
+def _channels(connection: Connection, uris: tuple[URI, ...]) -> list[Channel]:
+    """The channels there are of these, each once however often it is named (quirk 6)."""
+    find = connection.host.ledger.find
+    found = (find(uri) for uri in dict.fromkeys(map(canonical, uris)))
+    return [channel for channel in found if channel is not None]
+
+
+def _begin_all(connection: Connection, snapshots: list[Taken]) -> None:
+    for taken in snapshots:
+        begin(connection, taken)
+
+
+async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred:
+    """R-6.1 to R-6.16: everything missed, in order, or fresh snapshots of all channels.
+
+    Which of the two is decided when the answer's place in the order is reached, because only then
+    is it known what the replay window still holds.
+    """
+    host = connection.host
+    record = host.clients.find(params.client_id)
+    if record is None:
+        raise ProtocolError(
+            ErrorCode.NOT_FOUND, f"the client {params.client_id} is not known here; initialize"
+        )
+    seen = params.last_seen_server_seq
+    if seen != int(seen):
+        raise ProtocolError(
+            ErrorCode.INVALID_PARAMS, f"reconnect: lastSeenServerSeq: {seen} is no whole number"
+        )
+    _join(connection, params.client_id, record.version)
+    wanted = list(dict.fromkeys(map(canonical, params.subscriptions)))
+    leave_sessions(
+        connection, host, params.client_id, keep=_still_heard(connection, record, wanted)
+    )
+    channels = _channels(connection, params.subscriptions)
+    snapshots = [take(connection, channel) for channel in channels]
+    current = host.ledger.seq
+    replayed = False
+
+    def make(id: Id) -> Frame:
+        nonlocal replayed
+        open_now = [channel for channel in channels if not channel.closed]
+        replayed = host.window.reaches(seen, current) and all(
+            _has_baseline(record, channel, seen) for channel in open_now
+        )
+        if not replayed:
+            listed = [taken.wire for taken in snapshots if not taken.channel.closed]
+            return frame(success(id, {"type": "snapshot", "snapshots": listed}))
+        here = {channel.uri for channel in open_now}
+        missing = [uri for uri in wanted if uri not in here]
+        return _replay(connection, id, seen, here, missing)
+
+    def after() -> None:
+        if not replayed:
+            _begin_all(connection, snapshots)
+            return
+        for channel in channels:
+            if not channel.closed:
+                baseline = record.baselines[channel.uri]
+                subscription = Subscription(windowed=baseline.windowed)
+                host.subscriptions.add(connection, channel.uri, subscription)
+
+    return Deferred(make, after)
+
+
+def _still_heard(connection: Connection, record: ClientRecord, wanted: list[URI]) -> set[URI]:
+    """Channels that the client wants again, or hears on another connection."""
+    heard = set(wanted)
+    for other in record.connections:
+        if other is not connection:
+            heard.update(connection.host.subscriptions.heard_by(other))
+    return heard
+
+
+def _has_baseline(record: ClientRecord, channel: Channel, seen: float) -> bool:
+    """Whether the client had the channel's state by the time it saw that number (R-6.15)."""
+    baseline = record.baselines.get(channel.uri)
+    return baseline is not None and baseline.seq <= seen
+
+
+def _replay(
+    connection: Connection, id: Id, seen: float, here: set[URI], missing: list[URI]
+) -> Frame:
+    """The answer made of the envelopes' own texts: none is encoded again."""
+    record = connection.record
+    assert record is not None
+    texts: list[bytes] = []
+    for entry in connection.host.window.since(seen, here, record.client_id):
+        windowed = record.baselines[entry.channel.uri].windowed and entry.windowed is not None
+        texts.append(entry.windowed if windowed and entry.windowed else entry.params)
+    head = b'{"jsonrpc":"2.0","id":' + dumps(id) + b',"result":{"type":"replay","actions":['
+    tail = b'],"missing":' + dumps(missing) + b"}}"
+    return Frame(head + b",".join(texts) + tail)

@@ -1,0 +1,83 @@
+"""`Host`: the tables that the actors of one host share, and that outlive each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from actors.clients import Clients
+from actors.clock import Clock
+from actors.ledger import Ledger
+from actors.replay import ReplayWindow
+from actors.subscriptions import Subscriptions
+from ahpd.agents.port import Agent
+from ahpd.protocol.frame import frame
+from ahpd.protocol.jsonrpc import notification
+from ahpd.protocol.model import Wire
+from ahpd.protocol.session import SessionSummary
+from ahpd.protocol.uris import ROOT, URI
+
+#: Neither limit may be set below this (bytes).
+LEAST_BYTES = 1 << 20
+
+
+@attrs.define(eq=False)
+class Settings:
+    """What can be set; times in seconds, sizes in bytes."""
+
+    #: What may wait for a client that does not read (R-1.40); settable while the host runs.
+    client_queue_bytes: int = 16 << 20
+    #: How long a client that went away keeps its place in sessions (R-10.38).
+    grace: float = 30.0
+    #: How long a cancelled agent may take to stop before it is made to.
+    cancel_within: float = 10.0
+    #: How long a request may wait for another actor.
+    request_within: float = 30.0
+    #: Requests of one connection that may be open at a time; more wait unread.
+    open_requests: int = 256
+    #: Turns in one page of older ones.
+    page: int = 50
+    #: Folders whose files may be asked for.
+    served: Sequence[URI] = ()
+    name: str = "ahpd"
+    version: str = ""
+
+
+@attrs.define(eq=False)
+class Host:
+    """One host's shared tables.
+
+    `catalogue` holds the summary of every session as root subscribers were last told; it is None
+    while stored sessions are still being read, when no list may be given (R-7.23, quirk 26).
+    """
+
+    ledger: Ledger
+    window: ReplayWindow
+    subscriptions: Subscriptions
+    clients: Clients
+    clock: Clock
+    #: Makes ids: turn ids and the like, unique and, in tests, the same for the same seed.
+    new_id: Callable[[], str]
+    agents: Mapping[str, Agent]
+    settings: Settings = attrs.field(factory=Settings)
+    catalogue: dict[URI, SessionSummary] | None = attrs.field(factory=dict)
+
+    @property
+    def default_provider(self) -> str:
+        """The agent of a session that names none (R-8.2)."""
+        return next(iter(self.agents))
+
+    def notify(self, method: str, params: Wire, older: Wire | None = None) -> None:
+        """Tell the subscribers of the root, in order with everything else.
+
+        `older` is what a connection is told that negotiated 0.9 and would not understand `params`.
+        """
+        new = frame(notification(method, params.wire()))
+        old = new if older is None else frame(notification(method, older.wire()))
+
+        def release() -> None:
+            for listener in self.subscriptions.of(ROOT):
+                listener.tell(old if listener.is_old else new)
+
+        self.ledger.post(release)

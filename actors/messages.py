@@ -1,0 +1,179 @@
+"""The messages that the host's actors send each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from actors.ledger import Channel, Origin
+from actors.subscriptions import Listener
+from ahpd.agents.events import Event, Outcome
+from ahpd.protocol.actions import StateAction
+from ahpd.protocol.chat import CreateChatParams
+from ahpd.protocol.messages import Message
+from ahpd.protocol.model import JSON
+from ahpd.protocol.session import CreateSessionParams
+from ahpd.protocol.uris import URI
+from supervisors import Request
+
+
+@attrs.frozen
+class Dispatch:
+    """A client proposes an action on `channel`, to the actor that answers for it.
+
+    `action` is None when `raw` could not be decoded; `fault` then says why.
+    """
+
+    channel: Channel
+    origin: Origin
+    asker: Listener
+    raw: JSON
+    action: StateAction | None
+    fault: str = ""
+
+
+@attrs.frozen
+class Echoed:
+    """The envelope of `action` is out: now its side effects may start (R-5.8)."""
+
+    action: StateAction
+
+
+# ---- to the catalogue ---------------------------------------------------------------------------
+
+
+@attrs.frozen
+class CreateSession(Request[None]):
+    """Make a session; `client_id` is the connection's."""
+
+    params: CreateSessionParams
+    client_id: str
+
+
+@attrs.frozen
+class DisposeSession(Request[None]):
+    """End a session and everything in it."""
+
+    session: URI
+
+
+@attrs.frozen
+class SessionMoved:
+    """Something in this session's summary may have changed: look."""
+
+    session: URI
+
+
+# ---- to the root ---------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class SessionsCounted:
+    """How many sessions there are now."""
+
+    count: int
+
+
+# ---- to a session -------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class CreateChat(Request[None]):
+    """Make a chat in this session."""
+
+    params: CreateChatParams
+
+
+@attrs.frozen
+class DisposeChat(Request[None]):
+    """End a chat of this session."""
+
+    chat: URI
+
+
+@attrs.frozen
+class ChatMoved:
+    """Something in this chat's row, or in what it waits for, may have changed: look."""
+
+    chat: URI
+
+
+@attrs.frozen
+class ChatOpened:
+    """The chat's agent is up, or (with an `error`) will not come up."""
+
+    chat: URI
+    error: str | None = None
+
+
+@attrs.frozen
+class TurnBegan:
+    """A turn started in this chat, with this message."""
+
+    chat: URI
+    text: str
+
+
+@attrs.frozen
+class ChatTitled:
+    """A name for the chat, from its agent or from somebody who renamed it there."""
+
+    chat: URI
+    title: str
+
+
+@attrs.frozen
+class ClientLeft:
+    """A client unsubscribed, stayed away too long, or came back without this session (R-10.36)."""
+
+    client_id: str
+
+
+# ---- to a chat ----------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class StartTurn:
+    """Start a turn with this message, in a chat that was just made (R-9.11)."""
+
+    message: Message
+
+
+@attrs.frozen
+class OpenAgent:
+    """Bring the agent up before anybody needs it, and tell the session."""
+
+
+@attrs.frozen
+class AgentSays:
+    """Events of the run with this number, in order."""
+
+    run: int
+    events: Sequence[Event]
+
+
+@attrs.frozen
+class RunOver:
+    """The run with this number has ended; nothing more comes from it.
+
+    `broken`: the backend is of no use any more, and the next turn needs a new one.
+    """
+
+    run: int
+    outcome: Outcome
+    broken: bool = False
+
+
+@attrs.frozen
+class CancelOverdue:
+    """The run with this number was asked to stop and has not, in time."""
+
+    run: int
+
+
+@attrs.frozen
+class LoadTurns(Request[None]):
+    """Send the page of turns before `cursor` to the chat's subscribers."""
+
+    cursor: str

@@ -1,0 +1,222 @@
+"""The requests that are served: for each method its handler, and whether later ones wait for it.
+
+A handler gets the connection and the decoded params and gives the result: a wire value, None for
+``null``, or an answer that is made at its place in the order. It refuses with `ProtocolError`, or
+by letting through the `CallFailed` of an actor that refused.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import attrs
+
+from actors.handshake import initialize, reconnect
+from actors.ledger import Channel
+from actors.messages import CreateChat, CreateSession, DisposeChat, DisposeSession, LoadTurns
+from actors.paging import cursor_of, page_before
+from actors.subscribing import subscribe
+from actors.summaries import older_summary
+from ahpd.protocol.chat import (
+    CreateChatParams,
+    DisposeChatParams,
+    FetchTurnsParams,
+    FetchTurnsResult,
+)
+from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.resources import ResourceRequestParams, ResourceRequestResult
+from ahpd.protocol.session import (
+    CreateSessionParams,
+    DisposeSessionParams,
+    ListSessionsParams,
+    ListSessionsResult,
+    SessionSummary,
+)
+from ahpd.protocol.uris import URI, canonical, scheme
+
+if TYPE_CHECKING:
+    from actors.connection import Connection
+
+
+class Mode(Enum):
+    """Whether what the client sends later waits for this request."""
+
+    IN_ORDER = "in order"  #: it is quick, and what follows may depend on it
+    BESIDE = "beside"  #: it may take long
+
+
+@attrs.frozen
+class Served:
+    """One method that is served."""
+
+    handler: Callable[[Connection, Any], Awaitable[Any]]
+    mode: Mode = Mode.IN_ORDER
+
+
+async def _ping(connection: Connection, params: Any) -> None:
+    """The reader answers pings; this one serves whoever calls it by another way."""
+
+
+# ---- sessions -----------------------------------------------------------------------------------
+
+
+async def _create_session(connection: Connection, params: CreateSessionParams) -> None:
+    client = params.active_client
+    assert connection.client_id is not None
+    if client is not None and client.client_id != connection.client_id:
+        raise ProtocolError(
+            ErrorCode.INVALID_PARAMS,
+            f"createSession: activeClient: {client.client_id} is not this connection's client",
+        )
+    message = CreateSession(params, connection.client_id)
+    await connection.find("catalogue").call(message, within=_within(connection))
+
+
+async def _dispose_session(connection: Connection, params: DisposeSessionParams) -> None:
+    message = DisposeSession(canonical(params.channel))
+    await connection.find("catalogue").call(message, within=_within(connection))
+
+
+async def _list_sessions(connection: Connection, params: ListSessionsParams) -> ListSessionsResult:
+    """R-7.23 to R-7.29: everything unless paged; newest first; an error while not all are known."""
+    catalogue = connection.host.catalogue
+    if catalogue is None:
+        raise ProtocolError(ErrorCode.INTERNAL_ERROR, "stored sessions are still being read")
+    rows = sorted(catalogue.values(), key=_place, reverse=True)
+    more: str | None = None
+    if params.cursor is not None:
+        after = _read_cursor(connection, params.cursor)
+        rows = [row for row in rows if _place(row) < after]
+    if params.limit is not None:
+        if params.limit < 1 or params.limit != int(params.limit):
+            raise ProtocolError(
+                ErrorCode.INVALID_PARAMS, f"listSessions: limit: {params.limit} is no count"
+            )
+        limit = int(params.limit)
+        if len(rows) > limit:
+            rows = rows[:limit]
+            more = _cursor(connection, rows[-1])
+    items = [older_summary(row) if connection.is_old else row for row in rows]
+    return ListSessionsResult(items=tuple(items), next_cursor=more)
+
+
+def _place(row: SessionSummary) -> tuple[str, URI]:
+    """Where a session stands in the list; unique, so that a cursor can name it."""
+    return row.modified_at, row.resource
+
+
+def _cursor(connection: Connection, row: SessionSummary) -> str:
+    text = "\n".join((connection.path, *_place(row)))
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def _read_cursor(connection: Connection, cursor: str) -> tuple[str, URI]:
+    """R-7.26: made here, and not valid on another connection."""
+    try:
+        path, moment, uri = base64.urlsafe_b64decode(cursor).decode().split("\n")
+    except ValueError:
+        path = moment = uri = ""
+    if path != connection.path:
+        raise ProtocolError(
+            ErrorCode.INVALID_PARAMS, "listSessions: cursor: not one that this connection was given"
+        )
+    return moment, uri
+
+
+# ---- chats --------------------------------------------------------------------------------------
+
+
+async def _create_chat(connection: Connection, params: CreateChatParams) -> None:
+    session = _find(connection, params.channel, "session")
+    await connection.find(session.path).call(CreateChat(params), within=_within(connection))
+
+
+async def _dispose_chat(connection: Connection, params: DisposeChatParams) -> None:
+    chat = _find(connection, params.channel, "chat")
+    assert chat.owner is not None
+    session = _find(connection, chat.owner, "session")
+    await connection.find(session.path).call(DisposeChat(chat.uri), within=_within(connection))
+
+
+async def _fetch_turns(connection: Connection, params: FetchTurnsParams) -> FetchTurnsResult:
+    """R-9.72: the page comes to all subscribers before this empty answer."""
+    chat = _find(connection, params.channel, "chat")
+    cursor = params.cursor
+    if cursor is None:
+        oldest = connection.oldest.get(chat.uri)
+        if oldest is None or chat.state.turns.index_of(oldest) <= 0:
+            return FetchTurnsResult()
+        cursor = cursor_of(oldest)
+    page = page_before(chat.state, cursor, connection.host.settings.page)
+    if page is None:
+        raise ProtocolError(
+            ErrorCode.INVALID_PARAMS, "fetchTurns: cursor: not one that this chat gave"
+        )
+    await connection.find(chat.path).call(LoadTurns(cursor), within=_within(connection))
+    if page[0]:
+        connection.oldest[chat.uri] = page[0][0].id
+    return FetchTurnsResult()
+
+
+# ---- resources ----------------------------------------------------------------------------------
+
+
+async def _resource_request(
+    connection: Connection, params: ResourceRequestParams
+) -> ResourceRequestResult:
+    """R-13.4: whether a file may be asked for; what is not a file of ours is not ours to give."""
+    path = _path(params.uri)
+    served = [_path(uri) for uri in connection.host.settings.served]
+    if path is None or not any(root is not None and _inside(path, root) for root in served):
+        raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"{params.uri} is not served here")
+    return ResourceRequestResult()
+
+
+def _path(uri: URI) -> str | None:
+    """The path of a `file:` URI of this machine."""
+    if scheme(uri).lower() != "file":
+        return None
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    path = unquote(parts.path, errors="surrogateescape")
+    is_local = parts.netloc in ("", "localhost")
+    return path if is_local and path.startswith("/") and "\0" not in path else None
+
+
+def _inside(path: str, root: str) -> bool:
+    steps = [step for step in path.split("/") if step not in ("", ".")]
+    base = [step for step in root.split("/") if step not in ("", ".")]
+    return ".." not in steps and steps[: len(base)] == base
+
+
+def _find(connection: Connection, uri: URI, kind: str) -> Channel:
+    channel = connection.host.ledger.find(canonical(uri))
+    if channel is None or channel.kind != kind:
+        code = ErrorCode.SESSION_NOT_FOUND if kind == "session" else ErrorCode.NOT_FOUND
+        raise ProtocolError(code, f"there is no {kind} {uri}")
+    return channel
+
+
+def _within(connection: Connection) -> float:
+    return connection.host.settings.request_within
+
+
+METHODS: Mapping[str, Served] = {
+    "ping": Served(_ping),
+    "initialize": Served(initialize),
+    "reconnect": Served(reconnect),
+    "subscribe": Served(subscribe),
+    "listSessions": Served(_list_sessions),
+    "createSession": Served(_create_session),
+    "disposeSession": Served(_dispose_session, Mode.BESIDE),
+    "createChat": Served(_create_chat),
+    "disposeChat": Served(_dispose_chat, Mode.BESIDE),
+    "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
+    "resourceRequest": Served(_resource_request),
+}

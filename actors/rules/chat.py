@@ -1,0 +1,327 @@
+"""Rules for what clients dispatch to a chat (the validation table of RULES 9, and 10, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from actors.ledger import Channel
+from ahpd.protocol import chat_actions as act
+from ahpd.protocol.actions import StateAction
+from ahpd.protocol.chat import (
+    ChatState,
+    ErrorResponsePart,
+    InputRequestResponsePart,
+    ResponseParts,
+    ToolCallResponsePart,
+    input_request_key,
+    tool_call_key,
+)
+from ahpd.protocol.inputs import ChatInputAnswered, ChatInputRequest, ChatInputSkipped
+from ahpd.protocol.messages import (
+    Message,
+    MessageChatAttachment,
+    PendingMessage,
+    SimpleMessageAttachment,
+)
+from ahpd.protocol.model import Unknown
+from ahpd.protocol.session import SessionState
+from ahpd.protocol.session_actions import SessionTitleChangedAction
+from ahpd.protocol.tools import (
+    ToolCallBase,
+    ToolCallPendingConfirmationState,
+)
+from ahpd.protocol.uris import URI
+
+
+@attrs.frozen
+class Case:
+    """What a rule may look at: the chat, its session, and who asks."""
+
+    channel: Channel
+    chat: ChatState
+    session: SessionState | None
+    client_id: str
+    find_chat: Callable[[URI], ChatState | None]
+
+    @property
+    def parts(self) -> ResponseParts | None:
+        """The parts of the running turn."""
+        return None if self.chat.active_turn is None else self.chat.active_turn.response_parts
+
+
+def _writable(case: Case) -> str | None:
+    if case.chat.interactivity in ("read-only", "hidden"):
+        return "this chat can only be read"
+    if case.session is not None and case.session.lifecycle == "failed":
+        return "the session could not be started"
+    return None
+
+
+def _turn_started(case: Case, action: act.ChatTurnStartedAction) -> str | None:
+    if action.turn_id in case.channel.used:
+        return f"a turn with the id {action.turn_id} was already started"
+    if case.chat.active_turn is not None:
+        return "a turn is running; queue the message instead"
+    if action.queued_message_id is not None:
+        return "only the host takes messages from the queue"
+    return _writable(case) or _message(case, action.message)
+
+
+def _message(case: Case, message: Message | None) -> str | None:
+    if message is None:
+        return None
+    if message.origin.kind != "user":
+        return f"a client sends messages of its user, not of origin {message.origin.kind}"
+    for attachment in message.attachments or ():
+        reason = None
+        if isinstance(attachment, MessageChatAttachment):
+            reason = _chat_attachment(case, attachment)
+        elif isinstance(attachment, SimpleMessageAttachment):
+            reason = _simple_attachment(attachment)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _chat_attachment(case: Case, attachment: MessageChatAttachment) -> str | None:
+    """R-9.37: the chat must exist, and a turn that is named must be a completed one of it."""
+    chat = case.find_chat(attachment.resource)
+    if chat is None:
+        return f"the attached chat {attachment.resource} does not exist"
+    if attachment.end_turn is not None and chat.turns.index_of(attachment.end_turn) < 0:
+        return f"the attached chat has no completed turn {attachment.end_turn}"
+    return None
+
+
+def _simple_attachment(attachment: SimpleMessageAttachment) -> str | None:
+    """R-9.36: without its text it must have come from completions, which mark theirs."""
+    if attachment.model_representation is None and attachment.meta is None:
+        return f"the attachment {attachment.label} has no text for the model"
+    return None
+
+
+def _turn_cancelled(case: Case, action: act.ChatTurnCancelledAction) -> str | None:
+    turn = case.chat.active_turn
+    if turn is None:
+        return "no turn is running"
+    if turn.id != action.turn_id:
+        return f"the running turn is {turn.id}, not {action.turn_id}"
+    return None
+
+
+def _turn_resume(case: Case, action: act.ChatTurnResumeAction) -> str | None:
+    """R-9.63: three conditions, and the agent has to be able to."""
+    if case.chat.active_turn is not None:
+        return "a turn is running"
+    last = case.chat.turns[-1] if case.chat.turns else None
+    if last is None or last.id != action.turn_id or last.state != "error":
+        return "only the last turn can be resumed, and only after an error"
+    errors = [part for part in last.response_parts if isinstance(part, ErrorResponsePart)]
+    if not errors or not errors[-1].resumable:
+        return "the error of this turn cannot be resumed"
+    return _writable(case)
+
+
+def _truncated(case: Case, action: act.ChatTruncatedAction) -> str | None:
+    return "this agent cannot take a conversation back to an earlier turn"
+
+
+def _call(case: Case, action: Any) -> ToolCallBase | None:
+    turn, parts = case.chat.active_turn, case.parts
+    if turn is None or parts is None or turn.id != action.turn_id:
+        return None
+    place = parts.index_of(tool_call_key(action.tool_call_id))
+    part = parts[place] if place >= 0 else None
+    if isinstance(part, ToolCallResponsePart) and isinstance(part.tool_call, ToolCallBase):
+        return part.tool_call
+    return None
+
+
+def _confirmed(
+    case: Case, action: act.ChatToolCallApprovedAction | act.ChatToolCallDeniedAction
+) -> str | None:
+    call = _call(case, action)
+    if call is None:
+        return f"the running turn has no tool call {action.tool_call_id}"
+    if not isinstance(call, ToolCallPendingConfirmationState):
+        return "this tool call is not waiting for approval; somebody may have answered before"
+    return _option(call, action) or _edited(call, action)
+
+
+def _option(
+    call: ToolCallPendingConfirmationState,
+    action: act.ChatToolCallApprovedAction | act.ChatToolCallDeniedAction,
+) -> str | None:
+    """R-10.15: an option that is not offered, or says the opposite, would silently be lost."""
+    wanted = action.selected_option_id
+    if wanted is None:
+        return None
+    option = next((option for option in call.options or () if option.id == wanted), None)
+    if option is None:
+        return f"the tool call offers no option {wanted}"
+    if (option.kind == "approve") is not action.approved:
+        return f"the option {wanted} is one to {option.kind}"
+    return None
+
+
+def _edited(
+    call: ToolCallPendingConfirmationState,
+    action: act.ChatToolCallApprovedAction | act.ChatToolCallDeniedAction,
+) -> str | None:
+    edits = isinstance(action, act.ChatToolCallApprovedAction) and (
+        action.edited_tool_input is not None
+    )
+    return "the input of this tool call cannot be edited" if edits and not call.editable else None
+
+
+def _result_confirmed(case: Case, action: act.ChatToolCallResultConfirmedAction) -> str | None:
+    call = _call(case, action)
+    if call is None:
+        return f"the running turn has no tool call {action.tool_call_id}"
+    return "the result of this tool call is not waiting for approval"
+
+
+def _contributed(
+    case: Case, action: act.ChatToolCallCompleteAction | act.ChatToolCallContentChangedAction
+) -> str | None:
+    """R-10.35: progress and result of a call are its owner's to send; ours are the agent's."""
+    call = _call(case, action)
+    if call is None:
+        return f"the running turn has no tool call {action.tool_call_id}"
+    owner = getattr(call.contributor, "client_id", None)
+    if owner != case.client_id:
+        return "only the client that provides this tool may say what it does"
+    return "this tool call is not running" if call.status != "running" else None  # type: ignore[attr-defined]
+
+
+def _pending_set(case: Case, action: act.ChatPendingMessageSetAction) -> str | None:
+    if action.id in case.channel.used:
+        return f"the message {action.id} was already taken up"
+    return _writable(case) or _message(case, action.message)
+
+
+def _pending_removed(case: Case, action: act.ChatPendingMessageRemovedAction) -> str | None:
+    waiting: tuple[PendingMessage, ...] = case.chat.queued_messages or ()
+    if action.kind == "steering":
+        waiting = (case.chat.steering_message,) if case.chat.steering_message else ()
+    if all(message.id != action.id for message in waiting):
+        taken = "was already taken up" if action.id in case.channel.used else "is not waiting"
+        return f"the {action.kind} message {action.id} {taken}"
+    return None
+
+
+def _draft(case: Case, action: act.ChatDraftChangedAction) -> str | None:
+    message = action.draft
+    if message is not None and message.origin.kind != "user":
+        return f"a draft is its user's, not of origin {message.origin.kind}"
+    return None
+
+
+def _request(case: Case, request_id: str) -> ChatInputRequest | None:
+    parts = case.parts
+    place = parts.index_of(input_request_key(request_id)) if parts is not None else -1
+    part = parts[place] if parts is not None and place >= 0 else None
+    if isinstance(part, InputRequestResponsePart) and part.response is None:
+        return part.request
+    return None
+
+
+#: Kind of question -> kind of a value that answers it (R-11.6).
+_ANSWERS = {
+    "text": "text",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "single-select": "selected",
+    "multi-select": "selected-many",
+}
+
+
+def _answer_changed(case: Case, action: act.ChatInputAnswerChangedAction) -> str | None:
+    request = _request(case, action.request_id)
+    if request is None:
+        return f"no question {action.request_id} is open"
+    return _fits(request, action.question_id, action.answer)
+
+
+def _fits(request: ChatInputRequest, question_id: str, answer: Any) -> str | None:
+    question = next(
+        (q for q in request.questions or () if getattr(q, "id", "") == question_id), None
+    )
+    if question is None:
+        return f"the request has no question {question_id}"
+    if isinstance(answer, ChatInputAnswered):
+        kind = getattr(answer.value, "kind", None)
+        wanted = _ANSWERS.get(getattr(question, "kind", ""))
+        if wanted is not None and kind != wanted:
+            return f"the question {question_id} is answered with a {wanted}, not a {kind}"
+    return None
+
+
+def _completed(case: Case, action: act.ChatInputCompletedAction) -> str | None:
+    request = _request(case, action.request_id)
+    if request is None:
+        return f"no question {action.request_id} is open"
+    answers = {**(request.answers or {}), **(action.answers or {})}
+    for question_id, answer in (action.answers or {}).items():
+        reason = _fits(request, question_id, answer)
+        if reason is not None:
+            return reason
+    if action.response != "accept":
+        return None
+    for question in request.questions or ():
+        if isinstance(question, Unknown) or not question.required:
+            continue
+        given = answers.get(question.id)
+        if not isinstance(given, ChatInputAnswered) or given.state != "submitted":
+            state = "skipped" if isinstance(given, ChatInputSkipped) else "not answered"
+            return f"the question {question.id} has to be answered and is {state}"
+    return None
+
+
+def _directory(case: Case, action: act.ChatWorkingDirectorySetAction) -> str | None:
+    held = () if case.session is None else case.session.working_directories or ()
+    if action.directory not in held:
+        return f"{action.directory} is not one of the session's working directories"
+    return None
+
+
+def _title(case: Case, action: SessionTitleChangedAction) -> str | None:
+    return None if action.title.strip() else "a title must not be blank"
+
+
+def _anything(case: Case, action: StateAction) -> str | None:
+    return None
+
+
+#: Every action that a client may dispatch to a chat. What is not here is refused by the desk.
+RULES: Mapping[type, Callable[[Case, Any], str | None]] = {
+    act.ChatTurnStartedAction: _turn_started,
+    act.ChatTurnCancelledAction: _turn_cancelled,
+    act.ChatTurnResumeAction: _turn_resume,
+    act.ChatTruncatedAction: _truncated,
+    act.ChatToolCallApprovedAction: _confirmed,
+    act.ChatToolCallDeniedAction: _confirmed,
+    act.ChatToolCallResultConfirmedAction: _result_confirmed,
+    act.ChatToolCallCompleteAction: _contributed,
+    act.ChatToolCallContentChangedAction: _contributed,
+    act.ChatPendingMessageSetAction: _pending_set,
+    act.ChatPendingMessageRemovedAction: _pending_removed,
+    act.ChatQueuedMessagesReorderedAction: _anything,
+    act.ChatDraftChangedAction: _draft,
+    act.ChatInputAnswerChangedAction: _answer_changed,
+    act.ChatInputCompletedAction: _completed,
+    act.ChatWorkingDirectorySetAction: _directory,
+    act.ChatWorkingDirectoryRemovedAction: _anything,
+    act.ChatIsReadChangedAction: _anything,
+    act.ChatIsArchivedChangedAction: _anything,
+    SessionTitleChangedAction: _title,
+}
+
+
+def judge(case: Case, action: StateAction) -> str | None:
+    """Why this action is refused; None when it is not."""
+    return RULES[type(action)](case, action)

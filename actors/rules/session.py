@@ -1,0 +1,135 @@
+"""Rules for what clients dispatch to a session (RULES 8, 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from ahpd.protocol import session_actions as act
+from ahpd.protocol.actions import StateAction
+from ahpd.protocol.customizations import McpServerCustomization
+from ahpd.protocol.root import AgentCapabilities
+from ahpd.protocol.session import SessionState
+
+
+@attrs.frozen
+class Case:
+    """What a rule may look at: the session, its agent's capabilities, and who asks."""
+
+    session: SessionState
+    capabilities: AgentCapabilities | None
+    client_id: str
+
+
+def _title(case: Case, action: act.SessionTitleChangedAction) -> str | None:
+    return None if action.title.strip() else "a title must not be blank"
+
+
+def _client_set(case: Case, action: act.SessionActiveClientSetAction) -> str | None:
+    if action.active_client.client_id != case.client_id:
+        return "a client may only add itself"
+    return None
+
+
+def _client_removed(case: Case, action: act.SessionActiveClientRemovedAction) -> str | None:
+    return None if action.client_id == case.client_id else "a client may only remove itself"
+
+
+def _directory_set(case: Case, action: act.SessionWorkingDirectorySetAction) -> str | None:
+    return _directories(case)
+
+
+def _directories(case: Case) -> str | None:
+    """R-8.51: without the capability the set is fixed."""
+    if case.capabilities is None or case.capabilities.multiple_working_directories is None:
+        return "this agent works in the directories it was started with"
+    return None
+
+
+def _directory_removed(case: Case, action: act.SessionWorkingDirectoryRemovedAction) -> str | None:
+    return _directories(case) or _primary(case, action.directory)
+
+
+def _primary(case: Case, directory: str) -> str | None:
+    """R-8.52: only this check protects entry 0; the reducer would take it away."""
+    held = case.session.working_directories or ()
+    several = case.capabilities.multiple_working_directories if case.capabilities else None
+    if several is not None and several.immutable_primary and held[:1] == (directory,):
+        return "the first working directory cannot be taken away"
+    return None
+
+
+def _directory_replaced(
+    case: Case, action: act.SessionWorkingDirectoryReplacedAction
+) -> str | None:
+    reason = _directories(case)
+    if reason is not None:
+        return reason
+    several = case.capabilities.multiple_working_directories if case.capabilities else None
+    if several is not None and several.primary_replacement:
+        return None
+    return _primary(case, action.directory)
+
+
+def _config(case: Case, action: act.SessionConfigChangedAction) -> str | None:
+    """R-8.41: only what the schema marks as changeable may change."""
+    if case.session.config is None:
+        return "this session has nothing to configure"
+    properties = case.session.config.schema.properties
+    for key in action.config:
+        if key not in properties:
+            return f"there is no setting {key}"
+        if not properties[key].session_mutable or properties[key].read_only:
+            return f"the setting {key} cannot be changed after the start"
+    return None
+
+
+def _entry(case: Case, wanted: str) -> Any:
+    for entry in case.session.customizations or ():
+        if getattr(entry, "id", None) == wanted:
+            return entry
+        for child in getattr(entry, "children", None) or ():
+            if getattr(child, "id", None) == wanted:
+                return child
+    return None
+
+
+def _toggled(case: Case, action: act.SessionCustomizationToggledAction) -> str | None:
+    if _entry(case, action.id) is None:
+        return f"the session has no customization {action.id}"
+    return "this agent cannot switch its customizations"
+
+
+def _server(case: Case, action: Any) -> str | None:
+    if not isinstance(_entry(case, action.id), McpServerCustomization):
+        return f"the session has no MCP server {action.id}"
+    return "this agent cannot be told about its MCP servers"
+
+
+def _anything(case: Case, action: StateAction) -> str | None:
+    return None
+
+
+#: Every action that a client may dispatch to a session. What is not here is refused by the desk.
+RULES: Mapping[type, Callable[[Case, Any], str | None]] = {
+    act.SessionTitleChangedAction: _title,
+    act.SessionActiveClientSetAction: _client_set,
+    act.SessionActiveClientRemovedAction: _client_removed,
+    act.SessionWorkingDirectorySetAction: _directory_set,
+    act.SessionWorkingDirectoryRemovedAction: _directory_removed,
+    act.SessionWorkingDirectoryReplacedAction: _directory_replaced,
+    act.SessionConfigChangedAction: _config,
+    act.SessionCustomizationToggledAction: _toggled,
+    act.SessionMcpServerStartRequestedAction: _server,
+    act.SessionMcpServerStopRequestedAction: _server,
+    act.SessionMcpServerBackgroundRequestedAction: _server,
+    act.SessionIsReadChangedAction: _anything,
+    act.SessionIsArchivedChangedAction: _anything,
+}
+
+
+def judge(case: Case, action: StateAction) -> str | None:
+    """Why this action is refused; None when it is not."""
+    return RULES[type(action)](case, action)

@@ -1,0 +1,103 @@
+"""One run of an agent: the task beside a chat's mailbox in which a turn is worked on.
+
+The chat stays free to take confirmations, cancels and pending messages while its agent talks,
+because the run only sends messages to it: what the agent says, and that it is over. The agent is
+slowed down by a chat that is behind, since sending waits for room in its mailbox.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import trio
+
+from actors.messages import AgentSays, RunOver
+from ahpd.agents.events import Event, Failed, Outcome, Stopped
+from ahpd.agents.port import Agent, AgentFailed, Backend, OpenRequest, Prompt
+from supervisors import Helper, Ref, SendRefused
+
+_log = logging.getLogger("ahpd.agents")
+
+#: Seconds that letting go of a backend may take; what is left then is abandoned.
+CLOSE_WITHIN = 5.0
+
+
+@attrs.define(eq=False)
+class Run:
+    """A turn that an agent works on, or has been asked to stop working on.
+
+    `stopping`: it was asked to stop, and nothing it still says is shown.
+    """
+
+    number: int
+    turn_id: str
+    stopping: bool = False
+    helper: Helper | None = None
+
+
+class Engine:
+    """A chat's backend: opened when first needed, and again after it broke."""
+
+    def __init__(self, agent: Agent, request: OpenRequest) -> None:
+        self._agent = agent
+        self._request = request
+        self._opening = trio.Lock()
+        self.backend: Backend | None = None
+
+    async def open(self) -> Backend:
+        """The backend, opened if there is none. Raises `AgentFailed`."""
+        async with self._opening:
+            if self.backend is None:
+                self.backend = await self._agent.open(self._request)
+            return self.backend
+
+    async def close(self) -> None:
+        """Let go of the backend, within `CLOSE_WITHIN`; never raises an error of the agent's."""
+        backend, self.backend = self.backend, None
+        if backend is None:
+            return
+        with trio.move_on_after(CLOSE_WITHIN, shield=True) as scope:
+            try:
+                await backend.close()
+            except Exception:  # noqa: BLE001 an agent's own code: not the chat's fault
+                _log.exception("%s: closing the agent failed", self._request.chat)
+        if scope.cancelled_caught:
+            _log.warning("%s: the agent did not close in %s s", self._request.chat, CLOSE_WITHIN)
+
+
+async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None:
+    """The body of a run's task. However the agent ends, exactly one `RunOver` is sent.
+
+    Cancelled (the chat stops, or the agent did not obey a cancel): nothing is sent.
+    """
+
+    async def say(events: Sequence[Event]) -> None:
+        await chat.send(AgentSays(run.number, events), cost=_weight(events))
+
+    outcome: Outcome
+    broken = False
+    try:
+        backend = await engine.open()
+        # A cancel that came before the agent had anything to cancel was not heard by it.
+        outcome = Stopped() if run.stopping else await backend.prompt(prompt, say)
+    except AgentFailed as error:
+        outcome, broken = Failed(error.message, "AgentFailed", error.resumable), True
+    except SendRefused:
+        return  # the chat is gone, and with it whoever would want to know
+    except Exception as error:  # noqa: BLE001 an agent's own code: the turn's end, not the chat's
+        _log.exception("%s: the agent crashed", run.turn_id)
+        outcome, broken = (
+            Failed(f"the agent crashed: {error}", "AgentCrashed", resumable=True),
+            True,
+        )
+    with suppress(SendRefused):
+        await chat.send(RunOver(run.number, outcome, broken))
+
+
+def _weight(events: Sequence[Event]) -> int:
+    """Bytes that these events hold on to, roughly: what bounds the chat's mailbox."""
+    return sum(64 + len(getattr(event, "text", "")) for event in events)

@@ -1,0 +1,300 @@
+"""A session: its chats, who takes part in it, and what of it waits for people.
+
+What it says about its chats it reads off their states (`actors.summaries`): whenever a chat may
+have moved it looks, compares with what it said last, and says the difference. It looks at all of
+them when it starts, so nothing that was missed in a crash stays wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from actors import mailboxes
+from actors.chat import chat_spec, child_id
+from actors.desk import Desk
+from actors.host import Host
+from actors.ledger import Channel
+from actors.messages import (
+    ChatMoved,
+    ChatOpened,
+    ChatTitled,
+    ClientLeft,
+    CreateChat,
+    Dispatch,
+    DisposeChat,
+    Echoed,
+    OpenAgent,
+    SessionMoved,
+    StartTurn,
+    TurnBegan,
+)
+from actors.refusal import refusal
+from actors.rules import session as rules
+from actors.summaries import chat_row, input_needed, row_changes
+from ahpd.protocol import session_actions as act
+from ahpd.protocol.chat import (
+    ChatState,
+    ChatSummary,
+    CreateChatParams,
+    PartialChatSummary,
+    Turns,
+    UserChatOrigin,
+)
+from ahpd.protocol.common import ErrorInfo
+from ahpd.protocol.errors import ErrorCode
+from ahpd.protocol.model import Unknown
+from ahpd.protocol.session import SessionInputRequest, SessionState
+from ahpd.protocol.uris import URI
+from ahpd.reducers.status import IDLE, READ
+from supervisors import Actor, Beyond, ChildSpec, Reject, SupervisorSpec
+
+Incoming: TypeAlias = (
+    Dispatch
+    | Echoed
+    | CreateChat
+    | DisposeChat
+    | ChatMoved
+    | ChatOpened
+    | TurnBegan
+    | ChatTitled
+    | ClientLeft
+)
+
+#: Longest title made from a message, in characters.
+TITLE = 60
+
+
+class Session(Actor[Incoming]):
+    """One session; see the module's docstring."""
+
+    kind = "session"
+
+    def __init__(self, host: Host, uri: URI) -> None:
+        channel = host.ledger.find(uri)
+        assert channel is not None, f"{uri}: no channel for this session"
+        self._host = host
+        self._channel: Channel = channel
+
+    async def on_start(self) -> None:
+        """Say what changed while nobody looked, and get ready if it is not yet."""
+        self._desk = Desk(self._host, self._channel, self.ref)
+        self._catalogue = self.find("catalogue")
+        for row in self._state.chats:
+            self._look_at(row.resource)
+        for entry in self._state.input_needed or ():
+            if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
+                self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
+        self._moved()
+        if self._state.lifecycle == "creating" and self._state.default_chat is not None:
+            chat = self._host.ledger.find(self._state.default_chat)
+            if chat is not None:
+                self.find(chat.path).cast(OpenAgent())
+
+    async def handle(self, message: Incoming) -> Any:
+        """One message; see `actors.messages` for what each says."""
+        match message:
+            case ChatMoved():
+                self._look_at(message.chat)
+            case Dispatch():
+                self._take(message)
+            case CreateChat():
+                await self._create_chat(message.params)
+            case DisposeChat():
+                await self._dispose_chat(message.chat)
+            case ChatOpened():
+                self._opened(message)
+            case TurnBegan():
+                self._turn_began(message)
+            case ChatTitled():
+                self._titled(message.chat, message.title)
+            case ClientLeft():
+                self._desk.say(act.SessionActiveClientRemovedAction(client_id=message.client_id))
+            case Echoed():
+                pass
+        self._moved()
+
+    # ---- what it is --------------------------------------------------------------------------
+
+    @property
+    def _state(self) -> SessionState:
+        state: SessionState = self._channel.state
+        return state
+
+    def _chat(self, uri: URI) -> ChatState | None:
+        channel = self._host.ledger.find(uri)
+        return channel.state if channel is not None and channel.kind == "chat" else None
+
+    def _row(self, uri: URI) -> ChatSummary | None:
+        return next((row for row in self._state.chats if row.resource == uri), None)
+
+    def _take(self, dispatch: Dispatch) -> None:
+        agent = self._host.agents[self._state.provider]
+        case = rules.Case(self._state, agent.info.capabilities, dispatch.origin.client_id)
+        self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+
+    # ---- what its chats are doing ------------------------------------------------------------
+
+    def _look_at(self, uri: URI) -> None:
+        """Say what moved in a chat's row and in what waits there (R-7.43, R-11.16)."""
+        row, chat = self._row(uri), self._chat(uri)
+        if row is None or chat is None:
+            return
+        changes = row_changes(row, chat_row(chat, row.title))
+        if changes is not None:
+            self._desk.say(act.SessionChatUpdatedAction(chat=uri, changes=changes))
+        self._mirror(uri, input_needed(chat))
+        if uri == self._state.default_chat:
+            self._desk.say(act.SessionActivityChangedAction(activity=chat.activity))
+
+    def _mirror(self, uri: URI, waiting: dict[str, SessionInputRequest]) -> None:
+        """Make the session's list say what waits in this chat, and nothing else (R-11.20)."""
+        for entry in self._state.input_needed or ():
+            if not isinstance(entry, Unknown) and entry.chat == uri and entry.id not in waiting:
+                self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
+        for entry in waiting.values():
+            self._desk.say(act.SessionInputNeededSetAction(request=entry))
+
+    def _turn_began(self, message: TurnBegan) -> None:
+        """Something new to read (R-7.46), and perhaps a first message to be named after."""
+        if int(self._state.status) & READ:
+            self._desk.say(act.SessionIsReadChangedAction(is_read=False))
+        row = self._row(message.chat)
+        if row is not None and not row.title:
+            self._titled(message.chat, title_from(message.text))
+
+    def _titled(self, uri: URI, title: str) -> None:
+        """A chat has a name; the session is called as its default chat (R-24.30)."""
+        row = self._row(uri)
+        if row is None or not title.strip() or row.title == title:
+            return
+        changes = PartialChatSummary(title=title)
+        self._desk.say(act.SessionChatUpdatedAction(chat=uri, changes=changes))
+        if uri == self._state.default_chat:
+            self._desk.say(act.SessionTitleChangedAction(title=title))
+
+    def _opened(self, message: ChatOpened) -> None:
+        """The first chat's agent is up, or will not come up: exactly one of the two (R-8.4)."""
+        if self._state.lifecycle != "creating" or message.chat != self._state.default_chat:
+            return
+        if message.error is None:
+            self._desk.say(act.SessionReadyAction())
+        else:
+            error = ErrorInfo(error_type="AgentFailed", message=message.error)
+            self._desk.say(act.SessionCreationFailedAction(error=error))
+
+    # ---- making and ending chats -------------------------------------------------------------
+
+    async def _create_chat(self, params: CreateChatParams) -> None:
+        """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
+        agent = self._host.agents[self._state.provider].info
+        if self._host.ledger.find(params.chat) is not None:
+            if params.chat == self._state.default_chat:
+                return  # some clients create it again, and mean no harm (quirk 24)
+            raise refusal(ErrorCode.ALREADY_EXISTS, f"{params.chat} already exists")
+        if agent.capabilities is None or agent.capabilities.multiple_chats is None:
+            raise Reject(f"the agent {agent.provider} has one chat for each session")
+        if self._state.lifecycle == "failed":
+            raise Reject("the session could not be started")
+        if params.source is not None:
+            raise Reject(f"the agent {agent.provider} cannot start a chat from another one")
+        held = self._state.working_directories or ()
+        for directory in params.working_directories or ():
+            if directory not in held:
+                raise Reject(f"{directory} is not one of the session's working directories")
+        host = self._host
+        chat = new_chat(params.chat, host.clock.now(), params.working_directories)
+        path = f"{self._supervisor}/chat/{self._next_number()}"
+        channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
+        self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, "")))
+        spec = chat_spec(host, channel, self.path)
+        await self.system.supervisor(self._supervisor).start_child(spec)
+        if params.initial_message is not None:
+            self.find(path).cast(StartTurn(params.initial_message))
+
+    @property
+    def _supervisor(self) -> str:
+        """Where the supervisor of this session and its chats is."""
+        return self.path.rpartition("/")[0]
+
+    def _next_number(self) -> int:
+        """One that no chat of this session has, also after this actor started again."""
+        taken = [int(path.rpartition("/")[2]) for path in self._chat_paths()]
+        return max(taken, default=-1) + 1
+
+    def _chat_paths(self) -> list[str]:
+        return self.system.registry.children(f"{self._supervisor}/chat")
+
+    async def _dispose_chat(self, uri: URI) -> None:
+        """R-9.17 to R-9.20."""
+        channel = self._host.ledger.find(uri)
+        if channel is None or self._row(uri) is None:
+            raise refusal(ErrorCode.NOT_FOUND, f"the session has no chat {uri}")
+        if len(self._state.chats) == 1:
+            raise Reject("the last chat of a session cannot be ended; end the session instead")
+        host = self._host
+        for entry in self._state.input_needed or ():
+            if not isinstance(entry, Unknown) and entry.chat == uri:
+                self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
+        was_default = uri == self._state.default_chat
+        self._desk.say(act.SessionChatRemovedAction(chat=uri))
+        if was_default:
+            successor = self._state.chats[0].resource
+            self._desk.say(act.SessionDefaultChatChangedAction(default_chat=successor))
+        close_channel(host, channel)
+        supervisor = self.system.supervisor(self._supervisor)
+        await supervisor.stop_child(child_id(channel), "the chat was ended")
+
+    def _moved(self) -> None:
+        self._catalogue.cast(SessionMoved(self._channel.uri))
+
+
+def new_chat(uri: URI, now: str, working_directories: tuple[URI, ...] | None = None) -> ChatState:
+    """An empty chat that a person opened."""
+    return ChatState(
+        resource=uri,
+        title="",
+        status=IDLE,
+        modified_at=now,
+        origin=UserChatOrigin(),
+        working_directories=working_directories,
+        turns=Turns(),
+    )
+
+
+def title_from(text: str) -> str:
+    """A title from a message: its first line that says something, cut at a word."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if len(line) <= TITLE:
+        return line
+    head = line[:TITLE].rsplit(" ", 1)[0] or line[:TITLE]
+    return head.rstrip(" ,.;:") + "…"
+
+
+def close_channel(host: Host, channel: Channel) -> None:
+    """A channel ends: nothing more can be said on it, and when all is out nobody hears it."""
+    host.ledger.close(channel)
+
+    def release() -> None:
+        host.subscriptions.remove_channel(channel.uri)
+        host.clients.channel_closed(channel.uri)
+
+    host.ledger.post(release)
+
+
+def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> ChildSpec:
+    """A session and its chats, each restarted alone and parked when it fails too often.
+
+    A chat does not need its session's actor to go on with a turn, since the session reads what it
+    missed off the chats' states; so a crash of either leaves the other alone.
+    """
+    supervisor, _, _ = session.path.rpartition("/")
+    actor = ChildSpec(
+        "session", Session, (host, session.uri), mailbox=mailboxes.CHANNEL, path=session.path
+    )
+    children = (actor, *(chat_spec(host, chat, session.path) for chat in chats))
+    return ChildSpec(
+        supervisor.rpartition("/")[2],
+        SupervisorSpec(children, beyond=Beyond.PARK),
+        path=supervisor,
+    )

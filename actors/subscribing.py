@@ -1,0 +1,136 @@
+"""Subscriptions of one connection: snapshots, what goes with them, and how they end (RULES 4).
+
+A snapshot is the state of a channel and the number of the same moment. The answer that carries it
+takes its place in the host's queue at that moment, and the subscription begins when the answer is
+let out: so everything in the snapshot is durable when it is seen, every later envelope of the
+channel comes behind it, and none is missing between (invariant 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from actors.clients import Baseline
+from actors.ledger import Channel
+from actors.messages import ClientLeft
+from actors.paging import newest
+from actors.subscriptions import Subscription
+from ahpd.protocol.chat import ChatState
+from ahpd.protocol.connection import SubscribeParams
+from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.frame import Frame, frame
+from ahpd.protocol.jsonrpc import Id, success
+from ahpd.protocol.model import JSON
+from ahpd.protocol.uris import URI, canonical
+from supervisors import ActorGone
+
+if TYPE_CHECKING:
+    from actors.connection import Connection
+
+#: Longest that a subscriber may ask its envelopes to be held back (seconds).
+LONGEST_HOLD = 10.0
+
+
+@attrs.frozen
+class Deferred:
+    """An answer that is made at its place in the host's order; `after` runs at that place too."""
+
+    make: Callable[[Id], Frame]
+    after: Callable[[], None]
+
+
+@attrs.frozen
+class Taken:
+    """A snapshot: a state and the number of the moment it was the channel's."""
+
+    channel: Channel
+    state: Any
+    seq: int
+    subscription: Subscription
+
+    @property
+    def wire(self) -> JSON:
+        """As the protocol spells it (R-4.18)."""
+        return {"resource": self.channel.uri, "state": self.state.wire(), "fromSeq": self.seq}
+
+
+def take(
+    connection: Connection, channel: Channel, *, turns: int | None = None, hold: float = 0.0
+) -> Taken:
+    """A snapshot of a channel, now; of a chat perhaps with its newest turns only (R-4.26)."""
+    state, windowed = channel.state, False
+    if isinstance(state, ChatState) and turns is not None:
+        part = newest(state, turns)
+        windowed = part is not state
+        state = part
+    if connection.is_old and channel.kind == "root":
+        state = channel.state
+    return Taken(channel, state, connection.host.ledger.seq, Subscription(hold, windowed))
+
+
+def begin(connection: Connection, taken: Taken) -> None:
+    """The snapshot was let out: what comes from now on goes to this connection too."""
+    host, channel, record = connection.host, taken.channel, connection.record
+    if channel.closed or connection.outbox.closed or record is None:
+        return
+    host.subscriptions.add(connection, channel.uri, taken.subscription)
+    if taken.subscription.windowed and taken.state.turns:
+        connection.oldest[channel.uri] = taken.state.turns[0].id
+    baseline = Baseline(taken.seq, taken.subscription.windowed)
+
+    def written() -> None:
+        # Only now can the client have it; a connection that dies before leaves no baseline.
+        if not channel.closed:
+            record.baselines[channel.uri] = baseline
+
+    connection.outbox.after(written)
+
+
+async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred:
+    """Answer with a snapshot and subscribe; a second time answers with a fresh one (R-4.32)."""
+    uri = canonical(params.channel)
+    channel = connection.host.ledger.find(uri)
+    if channel is None:
+        raise not_found(uri)
+    taken = take(connection, channel, turns=_turns(params), hold=_hold(params))
+    body = {"snapshot": taken.wire}
+    return Deferred(lambda id: frame(success(id, body)), lambda: begin(connection, taken))
+
+
+def not_found(uri: URI) -> ProtocolError:
+    """R-3.6. A client chooses a session's scheme, so anything unknown may be meant as one."""
+    if "chat" in uri.partition(":")[0] or "terminal" in uri.partition(":")[0]:
+        return ProtocolError(ErrorCode.NOT_FOUND, f"there is no channel {uri}")
+    return ProtocolError(ErrorCode.SESSION_NOT_FOUND, f"there is no session {uri}")
+
+
+def _turns(params: SubscribeParams) -> int | None:
+    """How many turns were asked for. It is advice: one that makes no sense is ignored (R-4.25)."""
+    turns = params.view.turns if params.view is not None else None
+    return int(turns) if turns is not None and turns >= 0 else None
+
+
+def _hold(params: SubscribeParams) -> float:
+    """Seconds that this subscription allows its envelopes to be held back (R-4.22)."""
+    latency = params.delivery.max_latency_ms if params.delivery is not None else None
+    return min(max(latency or 0.0, 0.0) / 1000.0, LONGEST_HOLD)
+
+
+def leave_channel(connection: Connection, uri: URI) -> None:
+    """End a subscription (R-4.36). What another connection of the client hears stays as it is."""
+    host, record = connection.host, connection.record
+    if not host.subscriptions.remove(connection, uri) or record is None:
+        return
+    connection.oldest.pop(uri, None)
+    others = (other for other in record.connections if other is not connection)
+    if any(host.subscriptions.find(other, uri) is not None for other in others):
+        return
+    record.baselines.pop(uri, None)
+    channel = host.ledger.find(uri)
+    if channel is not None and channel.kind == "session":
+        with suppress(ActorGone):  # whoever starts there again is told by the grace clock
+            connection.find(channel.path).cast(ClientLeft(record.client_id))
