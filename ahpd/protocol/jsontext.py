@@ -54,7 +54,7 @@ def _may_be_deep(text: bytes | bytearray | memoryview | str) -> bool:
 
 def _deeper_than(value: JSON, limit: int) -> bool:
     level = [value]
-    for _ in range(limit + 1):
+    for _ in range(limit):
         inner: list[JSON] = []
         for item in level:
             if isinstance(item, dict):
