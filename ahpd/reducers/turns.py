@@ -133,7 +133,7 @@ def _end(
     turn = chat.active_turn
     if turn is None or turn.id != action.turn_id:
         return chat
-    duration = max(action.duration, 0)
+    duration = max(0, action.duration)
     parts = skipped(turn.response_parts)
     ended = Turn(
         id=turn.id,

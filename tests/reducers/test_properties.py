@@ -16,47 +16,72 @@ from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import ChannelKind
 from ahpd.reducers import STATES, apply, reduce
 from tests.protocol.strategies import newer, values
+from tests.reducers.cases import OWN, Case
 
 KINDS: tuple[ChannelKind, ...] = get_args(ChannelKind)
 
 #: Keys of strings by which an action finds its target. Random strings would hardly ever meet.
-_NAMES = frozenset({"id", "resource", "directory", "session", "chat", "clientId", "commandId"})
+_NAMES = frozenset({"id", "resource", "directory", "session", "chat"})
+
+#: States in which actions find targets; random ones seldom hold a running turn with open calls.
+_CASES = [Case.read(file) for file in sorted(OWN.glob("*.json"))]
+FAMILIAR = {kind: [case.initial for case in _CASES if case.reducer == kind] for kind in KINDS}
 
 
-def _targets(state: JSON) -> Iterator[str]:
-    """The ids and addresses in a state."""
+def _is_name(key: str, value: JSON) -> bool:
+    return isinstance(value, str) and (key in _NAMES or key.endswith("Id"))
+
+
+def _names(state: JSON, under: str = "") -> Iterator[tuple[str, str]]:
+    """The ids and addresses in a state, each with the key it is under."""
     if isinstance(state, dict):
         for key, value in state.items():
-            if isinstance(value, str) and (key in _NAMES or key.endswith("Id")):
-                yield value
-            elif key in ("workingDirectories", "sessions") and isinstance(value, list):
-                yield from (each for each in value if isinstance(each, str))
+            if _is_name(key, value):
+                yield key, value
+                yield f"{under}/{key}", value
             else:
-                yield from _targets(value)
+                yield from _names(value, key)
     elif isinstance(state, list):
         for each in state:
-            yield from _targets(each)
+            if isinstance(each, str):
+                yield under, each
+            else:
+                yield from _names(each, under)
 
 
-def _aimed(draw: st.DrawFn, action: JSON, targets: list[str]) -> JSON:
+#: Where else the names of an action's target stand in a state.
+_PLACES = {"turnId": "activeTurn/id", "partId": "responseParts/id", "requestId": "request/id"}
+
+
+def _aimed(draw: st.DrawFn, action: JSON, state: JSON) -> JSON:
     """The action with most of its names taken from the state, one level down too."""
+    names: dict[str, list[str]] = {}
+    for key, name in sorted(set(_names(state))):
+        names.setdefault(key, []).append(name)
+
+    def aim(key: str, name: str) -> str:
+        near = names.get(_PLACES.get(key, key)) or sorted({name for _, name in _names(state)})
+        return draw(st.sampled_from([*near * 3, name]))
+
     aimed = dict(action)
     for key, value in action.items():
-        if isinstance(value, str) and (key in _NAMES or key.endswith("Id")):
-            aimed[key] = draw(st.sampled_from([*targets, value]))
+        if _is_name(key, value):
+            aimed[key] = aim(key, value)
         elif isinstance(value, dict) and isinstance(value.get("id"), str):
-            aimed[key] = {**value, "id": draw(st.sampled_from([*targets, value["id"]]))}
+            aimed[key] = {**value, "id": aim("id", value["id"])}
+        elif isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            every = sorted({name for _, name in _names(state)})
+            aimed[key] = draw(st.permutations(every)) if every else value
     return aimed
 
 
 @st.composite
 def steps(draw: st.DrawFn, kind: ChannelKind, make: Any) -> tuple[JSON, list[JSON]]:
     """A state of a channel and some actions for it."""
-    state = draw(make(STATES[kind]))
+    state = draw(st.sampled_from(FAMILIAR[kind]) | make(STATES[kind]))
     classes = [cls for info in ACTIONS.values() if info.channel == kind for cls in info.classes]
-    targets = sorted(set(_targets(state)))
     actions = draw(st.lists(st.sampled_from(classes).flatmap(make), min_size=1, max_size=3))
-    return state, [_aimed(draw, action, targets) for action in actions]
+    return state, [_aimed(draw, action, state) for action in actions]
 
 
 def _text(value: JSON) -> str:
