@@ -64,6 +64,7 @@ SHAPES = (Anything, Array, ByKeys, Choice, Either, Map, Null, Record, Scalar, Ta
 
 def examples(times: int) -> settings:
     """So many times the examples of the profile that runs."""
+    assert settings.default is not None
     return settings(max_examples=times * settings.default.max_examples)
 
 
