@@ -50,7 +50,18 @@ from ahpd.protocol.methods import Method
 from ahpd.protocol.model import JSON, Object, Wire
 from ahpd.protocol.uris import URI, canonical
 from ahpd.transports.port import Transport, TransportClosed
-from supervisors import Actor, ActorGone, CallFailed, ChildSpec, MailboxFull, Restart, Shutdown
+from supervisors import (
+    Actor,
+    ActorGone,
+    CallFailed,
+    ChildSpec,
+    MailboxFull,
+    Restart,
+    SendRefused,
+    Shutdown,
+    SupervisorsError,
+    System,
+)
 
 _log = logging.getLogger("ahpd.connections")
 
@@ -250,8 +261,9 @@ class Connection(Actor[Incoming]):
         try:
             served, params = self._admit(message)
             if served.mode is Mode.BESIDE:
-                await self._beside.acquire_on_behalf_of(message)
-                self.spawn(self._answer_beside, served, message, params, name=message.method)
+                turn = object()
+                await self._beside.acquire_on_behalf_of(turn)
+                self.spawn(self._answer_beside, turn, served, message, params, name=message.method)
                 return
             result = await served.handler(self, params)
         except CallFailed as error:
@@ -261,7 +273,9 @@ class Connection(Actor[Incoming]):
         else:
             self._succeed(message, result)
 
-    async def _answer_beside(self, served: Served, message: Request, params: Any) -> None:
+    async def _answer_beside(
+        self, turn: object, served: Served, message: Request, params: Any
+    ) -> None:
         """Helper: a request that may take its time."""
         try:
             result = await served.handler(self, params)
@@ -272,7 +286,7 @@ class Connection(Actor[Incoming]):
         else:
             self._succeed(message, result)
         finally:
-            self._beside.release_on_behalf_of(message)
+            self._beside.release_on_behalf_of(turn)
 
     def _admit(self, message: Request) -> tuple[Served, Any]:
         """The method and its decoded params; raises `ProtocolError` for what is not served."""
@@ -362,3 +376,25 @@ def connection_spec(number: int, host: Host, transport: Transport) -> ChildSpec:
         mailbox=mailboxes.CONNECTION,
         shutdown=Shutdown(grace=2.0),
     )
+
+
+async def serve_connection(system: System, host: Host, transport: Transport) -> None:
+    """Serve one transport until its connection is over: what a listener does with each.
+
+    Cancelled: the connection is told to end, and not waited for.
+    """
+    spec = connection_spec(system.number(), host, transport)
+    over = trio.Event()
+    connections = system.supervisor("connections")
+    try:
+        ref = await connections.start_child(spec)
+    except SupervisorsError:  # the host is stopping
+        await transport.close(1001, "the host stops")
+        return
+    system.monitor(ref.path, lambda _: over.set())
+    try:
+        await over.wait()
+    finally:
+        if not over.is_set():
+            with suppress(SendRefused):
+                ref.cast(Hangup(1001, "the host stops"), urgent=True)

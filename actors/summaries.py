@@ -77,12 +77,14 @@ def _changes(before: Any, after: Any) -> dict[str, Any]:
     changes = {}
     for name in type(after).wire_names:
         old, new = getattr(before, name), getattr(after, name)
-        if name in _FIXED or old == new:
-            continue
-        changes[name] = _EMPTY.get(name) if new is None else new
-    return {name: value for name, value in changes.items() if value is not None}
+        if new is None:
+            new = _EMPTY.get(name)
+        if name not in _FIXED and new is not None and old != new and (old or new):
+            changes[name] = new
+    return changes
 
 
+#: What a field that went away is sent as.
 _EMPTY: dict[str, Any] = {"activity": "", "working_directories": (), "chats": ()}
 
 

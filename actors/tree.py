@@ -32,7 +32,7 @@ from actors.subscriptions import Subscriptions
 from ahpd.agents.port import Agent
 from ahpd.journal.port import Journal
 from ahpd.protocol.uris import ROOT
-from supervisors import ChildSpec, Intensity, SupervisorSpec
+from supervisors import Backoff, ChildSpec, Intensity, SupervisorSpec
 
 
 def make_host(
@@ -75,4 +75,5 @@ def tree(host: Host, journal: Journal, *more: ChildSpec) -> SupervisorSpec:
             *more,
         ),
         intensity=Intensity(restarts=10, period=60.0),
+        backoff=Backoff(first=0.05, cap=2.0),
     )

@@ -97,6 +97,11 @@ class Agent(Protocol):
         """What clients are told about it."""
         ...
 
+    @property
+    def can_resume(self) -> bool:
+        """Whether a new backend can go on with a turn that the last one left unfinished."""
+        ...
+
     async def open(self, request: OpenRequest) -> Backend:
         """A backend for one chat; raises `AgentFailed`."""
         ...

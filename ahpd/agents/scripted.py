@@ -27,7 +27,12 @@ from ahpd.agents.plays import Ask, Emit, End, Pause, Play, Scene, play
 from ahpd.agents.port import AgentFailed, EventSink, OpenRequest, Permission, Prompt
 from ahpd.agents.script import Entry, Script
 from ahpd.protocol.messages import Message
-from ahpd.protocol.root import AgentInfo, SessionModelInfo
+from ahpd.protocol.root import (
+    AgentCapabilities,
+    AgentInfo,
+    MultipleChatsCapability,
+    SessionModelInfo,
+)
 
 #: Seconds that `ScriptedBackend.close` waits at most for a running turn.
 CLOSE_WITHIN = 1.0
@@ -59,6 +64,7 @@ class ScriptedAgent:
             models=tuple(
                 SessionModelInfo(id=each, provider=self.name, name=name) for each, name in _MODELS
             ),
+            capabilities=AgentCapabilities(multiple_chats=MultipleChatsCapability()),
         )
 
     async def open(self, request: OpenRequest) -> ScriptedBackend:
