@@ -51,7 +51,8 @@ async def test_an_agent_describes_itself() -> None:
     assert "robot" in info.display_name
     assert info.description
     assert [model.provider for model in info.models] == ["robot", "robot"]
-    assert info.capabilities is None
+    assert info.capabilities is not None
+    assert info.capabilities.multiple_chats is not None
     assert not list(faults(shape_of(AgentInfo), info.wire(), strict=True))
     assert isinstance(await agent.open(REQUEST), ScriptedBackend)
 
