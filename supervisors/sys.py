@@ -139,8 +139,8 @@ async def step(ref: Ref[Any], n: int = 1) -> int:
     probe = _probe(cell)
     if not probe.suspended or probe.stepping is not None:
         raise ValueError(f"{cell.path}: not suspended, or stepped by somebody else")
-    await trio.lowlevel.checkpoint()
     if cell.life is None:
+        await trio.lowlevel.checkpoint()
         return 0
     before = probe.stepped
     probe.allowance = n
