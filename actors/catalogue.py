@@ -21,7 +21,7 @@ from ahpd.protocol.root import SessionAddedParams, SessionRemovedParams, Session
 from ahpd.protocol.session import CreateSessionParams, SessionState, SessionSummary
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.reducers.status import IDLE, READ
-from supervisors import Actor, Reply
+from supervisors import Actor, Reply, StartFailed
 
 Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved
 
@@ -35,9 +35,10 @@ class Catalogue(Actor[Incoming]):
         self._host = host
 
     async def on_start(self) -> None:
-        """Say what moved while nobody looked."""
+        """Say what moved while nobody looked, and finish what an earlier incarnation had begun."""
         for uri in list(self._summaries):
             self._look_at(uri)
+        await self._match_sessions()
 
     async def handle(self, message: Incoming) -> Any:
         """One message; see `actors.messages` for what each says."""
@@ -86,7 +87,29 @@ class Catalogue(Actor[Incoming]):
             SessionAddedParams(channel=ROOT, summary=older_summary(summary)),
         )
         self._count()
-        await self.system.supervisor("sessions").start_child(session_spec(host, channel, chats))
+        try:
+            await self._start(channel, chats)
+        except StartFailed as error:
+            self._forget(channel)
+            raise refusal(ErrorCode.INTERNAL_ERROR, "the session did not start") from error
+
+    async def _start(self, channel: Channel, chats: list[Channel]) -> None:
+        sessions = self.system.supervisor("sessions")
+        await sessions.start_child(session_spec(self._host, channel, chats))
+
+    async def _match_sessions(self) -> None:
+        """Sessions without actors get them; actors without a session go."""
+        if self._host.catalogue is None:
+            return
+        channels = self._host.ledger.channels.values()
+        mine = {c.path.split("/")[1]: c for c in channels if c.kind == "session"}
+        sessions = self.system.supervisor("sessions")
+        running = {child.id for child in sessions.which_children()}
+        for name in sorted(mine.keys() - running):
+            chats = [each for each in channels if each.owner == mine[name].uri]
+            await self._start(mine[name], chats)
+        for name in sorted(running - mine.keys()):
+            await sessions.stop_child(name, "the session was ended")
 
     def _check_new(self, uri: URI, provider: str) -> None:
         host = self._host
@@ -130,13 +153,18 @@ class Catalogue(Actor[Incoming]):
         if channel is None or channel.kind != "session":
             raise refusal(ErrorCode.SESSION_NOT_FOUND, f"there is no session {uri}")
         self._look_at(uri)
+        self._forget(channel)
+        self.spawn(self._tear_down, channel, self.defer(), name="dispose")
+
+    def _forget(self, channel: Channel) -> None:
+        """From now on there is no such session."""
+        host, uri = self._host, channel.uri
         for other in [each for each in host.ledger.channels.values() if each.owner == uri]:
             close_channel(host, other)
         close_channel(host, channel)
         self._summaries.pop(uri, None)
         host.notify("root/sessionRemoved", SessionRemovedParams(channel=ROOT, session=uri))
         self._count()
-        self.spawn(self._tear_down, channel, self.defer(), name="dispose")
 
     async def _tear_down(self, channel: Channel, reply: Reply[None]) -> None:
         """Helper: bring the session's actors and agents down, then answer."""
@@ -151,6 +179,7 @@ class Catalogue(Actor[Incoming]):
         channel, before = self._host.ledger.find(uri), self._summaries.get(uri)
         if channel is None or before is None:
             return
+        channel.stirred = False
         after = session_summary(uri, channel.state, before.created_at)
         changes = summary_changes(before, after)
         if changes is None:

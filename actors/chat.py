@@ -405,7 +405,9 @@ class Chat(Actor[Incoming]):
 
     def _moved(self) -> None:
         """Let the session look at this chat's row and at what waits in it."""
-        self._session.cast(ChatMoved(self._channel.uri))
+        if not self._channel.stirred:
+            self._channel.stirred = True
+            self._session.cast(ChatMoved(self._channel.uri))
 
 
 def child_id(chat: Channel) -> str:

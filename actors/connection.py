@@ -102,6 +102,8 @@ class Connection(Actor[Incoming]):
         self._beside = trio.CapacityLimiter(host.settings.open_requests)
         self._hangup = Hangup(1001, "the host stops")
         self._left = False
+        #: Around the message in hand; cancelled when the peer is gone and nobody waits for it.
+        self._doing = trio.CancelScope()
 
     # ---- its life ----------------------------------------------------------------------------
 
@@ -135,6 +137,13 @@ class Connection(Actor[Incoming]):
 
     async def handle(self, message: Incoming) -> None:
         """One message of the peer's, or the end."""
+        with trio.CancelScope() as self._doing:
+            await self._handle(message)
+        if isinstance(message, Hangup):
+            self._hangup = message
+            self.stop(message.reason)
+
+    async def _handle(self, message: Incoming) -> None:
         match message:
             case Notification(method="dispatchAction"):
                 await self._dispatch(message.params)
@@ -143,11 +152,11 @@ class Connection(Actor[Incoming]):
             case Notification():
                 self._notification(message)
             case Hangup():
-                self._hangup = message
-                self.stop(message.reason)
+                pass
 
     def hang_up(self, code: int, reason: str) -> None:
-        """End this connection, before anything else that waits."""
+        """End this connection, before anything else, also when it waits for somebody now."""
+        self._doing.cancel(reason=reason)
         with suppress(ActorGone, MailboxFull):
             self.ref.cast(Hangup(code, reason), urgent=True)
 

@@ -38,9 +38,9 @@ _ALSO_ON = {("session/titleChanged", "chat")}
 
 
 class Desk:
-    """One channel's desk; `actor` is told when what it accepted is out."""
+    """One channel's desk; `actor`, if given, is told when what was accepted is out."""
 
-    def __init__(self, host: Host, channel: Channel, actor: Ref[Any]) -> None:
+    def __init__(self, host: Host, channel: Channel, actor: Ref[Any] | None = None) -> None:
         self._host = host
         self.channel = channel
         self._actor = actor
@@ -93,6 +93,8 @@ class Desk:
 
     def _echo(self, action: StateAction) -> None:
         actor = self._actor
+        if actor is None:
+            return
 
         def release() -> None:
             with suppress(ActorGone):  # whoever starts there next finds the state and acts on it

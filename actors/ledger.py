@@ -56,6 +56,9 @@ class Channel:
     #: JSON text of `uri`, which every envelope repeats.
     uri_text: bytes
     used: set[str] = attrs.field(factory=set)
+    #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
+    #: channel from filling that one's mailbox, however long it is busy or held.
+    stirred: bool = False
     closed: bool = False
 
 

@@ -93,6 +93,11 @@ class DisposeChat(Request[None]):
 
 
 @attrs.frozen
+class MatchChats:
+    """Make the actors that run agree with the chats there are; sent to itself."""
+
+
+@attrs.frozen
 class ChatMoved:
     """Something in this chat's row, or in what it waits for, may have changed: look."""
 

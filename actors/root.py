@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from actors.desk import Desk
 from actors.host import LEAST_BYTES, Host
-from actors.messages import Dispatch, Echoed, SessionsCounted
+from actors.messages import Dispatch, SessionsCounted
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.common import ConfigPropertySchema, ConfigSchema
 from ahpd.protocol.faults import shown
@@ -21,7 +21,7 @@ from ahpd.protocol.root import (
 from ahpd.protocol.uris import ROOT
 from supervisors import Actor
 
-Incoming: TypeAlias = Dispatch | Echoed | SessionsCounted
+Incoming: TypeAlias = Dispatch | SessionsCounted
 
 _QUEUE, _REPLAY = "clientQueueBytes", "replayBytes"
 
@@ -52,7 +52,7 @@ class Root(Actor[Incoming]):
         """Say what the agents are now, and how many sessions there are."""
         channel = self._host.ledger.find(ROOT)
         assert channel is not None
-        self._desk = Desk(self._host, channel, self.ref)
+        self._desk = Desk(self._host, channel)
         agents = tuple(agent.info for agent in self._host.agents.values())
         self._desk.say(RootAgentsChangedAction(agents=agents))
         self._counted(len(self._host.catalogue or ()))
@@ -64,8 +64,6 @@ class Root(Actor[Incoming]):
                 self._take(message)
             case SessionsCounted():
                 self._counted(message.count)
-            case Echoed():
-                pass
 
     def _take(self, dispatch: Dispatch) -> None:
         """Settings; the good ones of a push that also holds bad ones are taken (R-7.6)."""

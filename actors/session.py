@@ -23,7 +23,7 @@ from actors.messages import (
     CreateChat,
     Dispatch,
     DisposeChat,
-    Echoed,
+    MatchChats,
     OpenAgent,
     SessionMoved,
     StartTurn,
@@ -51,7 +51,7 @@ from supervisors import Actor, Beyond, ChildSpec, Reject, SupervisorSpec
 
 Incoming: TypeAlias = (
     Dispatch
-    | Echoed
+    | MatchChats
     | CreateChat
     | DisposeChat
     | ChatMoved
@@ -78,7 +78,7 @@ class Session(Actor[Incoming]):
 
     async def on_start(self) -> None:
         """Say what changed while nobody looked, and get ready if it is not yet."""
-        self._desk = Desk(self._host, self._channel, self.ref)
+        self._desk = Desk(self._host, self._channel)
         self._catalogue = self.find("catalogue")
         for row in self._state.chats:
             self._look_at(row.resource)
@@ -86,6 +86,7 @@ class Session(Actor[Incoming]):
             if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         self._moved()
+        self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
             if chat is not None:
@@ -110,8 +111,8 @@ class Session(Actor[Incoming]):
                 self._titled(message.chat, message.title)
             case ClientLeft():
                 self._desk.say(act.SessionActiveClientRemovedAction(client_id=message.client_id))
-            case Echoed():
-                pass
+            case MatchChats():
+                await self._match_chats()
         self._moved()
 
     # ---- what it is --------------------------------------------------------------------------
@@ -137,9 +138,11 @@ class Session(Actor[Incoming]):
 
     def _look_at(self, uri: URI) -> None:
         """Say what moved in a chat's row and in what waits there (R-7.43, R-11.16)."""
-        row, chat = self._row(uri), self._chat(uri)
-        if row is None or chat is None:
+        row, channel = self._row(uri), self._host.ledger.find(uri)
+        if row is None or channel is None or channel.kind != "chat":
             return
+        channel.stirred = False
+        chat: ChatState = channel.state
         changes = row_changes(row, chat_row(chat, row.title))
         if changes is not None:
             self._desk.say(act.SessionChatUpdatedAction(chat=uri, changes=changes))
@@ -245,8 +248,21 @@ class Session(Actor[Incoming]):
         supervisor = self.system.supervisor(self._supervisor)
         await supervisor.stop_child(child_id(channel), "the chat was ended")
 
+    async def _match_chats(self) -> None:
+        """Finish what an earlier incarnation had begun: chats without an actor, and the reverse."""
+        ledger = self._host.ledger
+        mine = {c.path: c for c in ledger.channels.values() if c.owner == self._channel.uri}
+        running = set(self._chat_paths())
+        supervisor = self.system.supervisor(self._supervisor)
+        for path in sorted(mine.keys() - running):
+            await supervisor.start_child(chat_spec(self._host, mine[path], self.path))
+        for path in sorted(running - mine.keys()):
+            await supervisor.stop_child("chat-" + path.rpartition("/")[2], "the chat was ended")
+
     def _moved(self) -> None:
-        self._catalogue.cast(SessionMoved(self._channel.uri))
+        if not self._channel.stirred:
+            self._channel.stirred = True
+            self._catalogue.cast(SessionMoved(self._channel.uri))
 
 
 def new_chat(uri: URI, now: str, working_directories: tuple[URI, ...] | None = None) -> ChatState:
