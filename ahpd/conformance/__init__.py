@@ -11,6 +11,6 @@ A file holds one case or an array of them. `run` runs a folder; `names` knows th
 trips name, `compare` says where two JSON values differ.
 """
 
-from ahpd.conformance.run import Failure, NoCases, Report, Section, run
+from ahpd.conformance.runner import Failure, NoCases, Report, Section, run
 
 __all__ = ["Failure", "NoCases", "Report", "Section", "run"]

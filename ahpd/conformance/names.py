@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeAlias
 
 import ahpd.protocol
 from ahpd.protocol.actions import ACTIONS
-from ahpd.protocol.codec import decoder, encode
+from ahpd.protocol.codec import DecodeError, decoder, encode
 from ahpd.protocol.jsonrpc import (
     BadFrame,
     Failure,
@@ -43,11 +43,14 @@ def round_trip_of(name: str) -> RoundTrip | None:
     if kinds is not None:
         return functools.partial(_message_again, name, kinds)
     hint = type_named(name)
-    return None if hint is None else functools.partial(_value_again, hint)
+    return None if hint is None else functools.partial(_value_again, name, hint)
 
 
-def _value_again(hint: Any, value: JSON) -> JSON:
-    return encode(hint, decoder(hint)(value))
+def _value_again(name: str, hint: Any, value: JSON) -> JSON:
+    try:
+        return encode(hint, decoder(hint)(value))
+    except DecodeError as error:
+        raise ValueError(f"{name}: {error.fault}") from None
 
 
 @functools.cache

@@ -11,11 +11,12 @@ import attrs
 
 from ahpd.conformance.compare import differences
 from ahpd.conformance.names import round_trip_of
+from ahpd.protocol.codec import DecodeError
 from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.jsontext import ParseError, dumps, loads
 from ahpd.protocol.model import JSON
 from ahpd.protocol.versions import choose
-from ahpd.reducers import reduce
+from ahpd.reducers import STATES, reduce
 
 #: Differences kept of one case; the rest is counted.
 MOST_DIFFERENCES = 20
@@ -156,13 +157,15 @@ _KINDS: Mapping[type, str] = {str: "a string", list: "an array", dict: "an objec
 def _reducer(case: Mapping[str, JSON]) -> None:
     kind, state = _need(case, "reducer", str), _need(case, "initial")
     actions, expected = _need(case, "actions", list), _need(case, "expected")
+    if kind not in STATES:
+        raise _Mismatch(f"malformed case: there is no reducer {kind}")
     before = dumps(state), dumps(actions)
     initial = state
     for number, action in enumerate(actions, 1):
         try:
             state = reduce(kind, state, action)
-        except ValueError as error:
-            raise _Mismatch(f"action {number} of {len(actions)}: {error}") from None
+        except DecodeError as error:
+            raise _Mismatch(f"action {number} of {len(actions)}: {error.fault}") from None
         except Exception as error:
             raise _Mismatch(f"action {number} of {len(actions)}: raised {error!r}") from error
     _compare([expected], state, null_is_absent=True)

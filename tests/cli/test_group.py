@@ -1,0 +1,97 @@
+"""The command line as a whole: how it loads and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ahpd import __version__
+from ahpd.cli import exits
+from ahpd.cli.group import run
+
+BAD_LINE = b'{"dir":"h2c","frame":{}}\n'
+
+
+def ahpd(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "ahpd", *arguments], input=given, capture_output=True, check=False
+    )
+
+
+def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == exits.OK
+    told = capsys.readouterr().out
+    assert "conform" in told
+    assert "wire" in told
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == exits.OK
+    assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["--nonsense"], ["conform"], ["wire", "x"]])
+def test_a_wrong_command_line_is_a_usage_error(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == exits.USAGE
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_exit_code_reaches_the_shell(tmp_path: Path) -> None:
+    assert ahpd("--version").returncode == exits.OK
+    assert ahpd("wire", "check", "-", given=BAD_LINE).returncode == exits.FAULTS
+    missing = ahpd("conform", str(tmp_path / "nowhere"))
+    assert missing.returncode == exits.USAGE
+    assert b"is no folder" in missing.stderr
+    assert b"Traceback" not in missing.stderr
+
+
+def test_ctrl_c_leaves_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ahpd.conformance.run", interrupted)
+    assert run(["conform", "."]) == exits.INTERRUPTED
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path: Path) -> None:
+    capture = tmp_path / "capture.jsonl"
+    capture.write_bytes(BAD_LINE * 20_000)
+    with subprocess.Popen(
+        [sys.executable, "-m", "ahpd", "wire", "check", str(capture)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        told = process.stderr.read()
+    assert told == b""
+    assert process.returncode == exits.PIPE_CLOSED
+
+
+def test_importing_the_command_line_loads_nothing_heavy() -> None:
+    code = "import sys, json, ahpd.cli; print(json.dumps(sorted(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    loaded = set(json.loads(result.stdout))
+    assert not loaded & {"click", "rich", "trio", "attrs", "ahpd.protocol", "ahpd.cli.group"}
+
+
+def test_a_command_loads_only_what_it_needs() -> None:
+    code = (
+        "import sys, json\nfrom ahpd.cli.group import run\n"
+        "run(['wire', 'check', '/dev/null', '--json'])\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    loaded = set(json.loads(result.stdout.splitlines()[-1]))
+    assert not loaded & {"rich", "trio", "cattrs", "ahpd.reducers", "ahpd.conformance"}
