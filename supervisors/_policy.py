@@ -296,7 +296,9 @@ class Policy:
             self._rest(child, exit)
         elif child.spec.restart is Restart.TEMPORARY:
             self._forget(child, exit)
-        elif child.rising:
+        elif child.rising or self._falling or self._rising:
+            # Started now, while its group still goes down, it would be stopped again at once.
+            self._raise_up([child])
             self._out.append(Settle(child.spec.id, Settled.WAITING, exit))
         else:
             self._start(child)

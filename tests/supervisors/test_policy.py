@@ -418,6 +418,19 @@ def test_a_restart_while_stopping_by_hand_changes_its_mind() -> None:
     assert tree.takes() == ["stop b", "start b"]
 
 
+def test_a_restart_by_hand_while_the_group_goes_down_waits_for_the_group() -> None:
+    tree = Driven(*specs(), strategy=Strategy.ONE_FOR_ALL).boot()
+    tree.stubborn = {"a", "c"}
+    tree.feed(StopChild("a", "by hand"))
+    tree.crash("b")
+    tree.feed(RestartChild("a"))
+    tree.feed(ChildExit("a", STOPPED))
+    assert tree.takes() == ["stop a", "stop c"]
+    tree.feed(ChildExit("c", STOPPED))
+    tree.wait(1)
+    assert tree.takes() == ["start a", "start b", "start c"]
+
+
 def test_stopping_a_child_that_waits_for_its_backoff_keeps_it_down() -> None:
     tree = Driven(*specs()).boot()
     tree.crash("a")
