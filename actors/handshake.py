@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from actors.clients import ClientRecord
 from actors.grace import leave_sessions
 from actors.ledger import Channel
-from actors.subscribing import Deferred, Taken, begin, take
+from actors.snapshots import Taken, take, write_ahead
+from actors.subscribing import Deferred, begin
 from actors.subscriptions import Subscription
 from ahpd.protocol.connection import InitializeParams, ReconnectParams
 from ahpd.protocol.errors import ErrorCode, ProtocolError
@@ -43,12 +44,14 @@ async def initialize(connection: Connection, params: InitializeParams) -> Deferr
     connection.locale = params.locale
     host = connection.host
     channels = _channels(connection, params.initial_subscriptions or ())
-    snapshots = [take(connection, channel) for channel in channels]
+    texts = await write_ahead(channels)
+    seq = host.ledger.seq
+    snapshots = [take(channel, seq) for channel in channels if not channel.closed]
     result = {
         "protocolVersion": version,
-        "serverSeq": host.ledger.seq,
+        "serverSeq": seq,
         "serverInfo": {"name": host.settings.name, "version": host.settings.version},
-        "snapshots": [taken.wire for taken in snapshots],
+        "snapshots": [taken.wire(texts) for taken in snapshots],
     }
     if host.settings.served:
         result["defaultDirectory"] = host.settings.served[0]
@@ -92,8 +95,8 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
         connection, host, params.client_id, keep=_still_heard(connection, record, wanted)
     )
     channels = _channels(connection, params.subscriptions)
-    snapshots = [take(connection, channel) for channel in channels]
     current = host.ledger.seq
+    snapshots = [take(channel, current) for channel in channels]
     replayed = False
 
     def make(id: Id) -> Frame:
@@ -103,7 +106,7 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
             _has_baseline(record, channel, seen) for channel in open_now
         )
         if not replayed:
-            listed = [taken.wire for taken in snapshots if not taken.channel.closed]
+            listed = [taken.wire() for taken in snapshots if not taken.channel.closed]
             return frame(success(id, {"type": "snapshot", "snapshots": listed}))
         here = {channel.uri for channel in open_now}
         missing = [uri for uri in wanted if uri not in here]

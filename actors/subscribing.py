@@ -10,21 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from actors.clients import Baseline
-from actors.ledger import Channel
 from actors.messages import ClientLeft
-from actors.paging import newest
-from actors.subscriptions import Subscription
-from ahpd.protocol.chat import ChatState
+from actors.snapshots import Taken, take, write_ahead
 from ahpd.protocol.connection import SubscribeParams
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import Id, success
-from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import URI, canonical
 from supervisors import ActorGone
 
@@ -41,35 +37,6 @@ class Deferred:
 
     make: Callable[[Id], Frame]
     after: Callable[[], None]
-
-
-@attrs.frozen
-class Taken:
-    """A snapshot: a state and the number of the moment it was the channel's."""
-
-    channel: Channel
-    state: Any
-    seq: int
-    subscription: Subscription
-
-    @property
-    def wire(self) -> JSON:
-        """As the protocol spells it (R-4.18)."""
-        return {"resource": self.channel.uri, "state": self.state.wire(), "fromSeq": self.seq}
-
-
-def take(
-    connection: Connection, channel: Channel, *, turns: int | None = None, hold: float = 0.0
-) -> Taken:
-    """A snapshot of a channel, now; of a chat perhaps with its newest turns only (R-4.26)."""
-    state, windowed = channel.state, False
-    if isinstance(state, ChatState) and turns is not None:
-        part = newest(state, turns)
-        windowed = part is not state
-        state = part
-    if connection.is_old and channel.kind == "root":
-        state = channel.state
-    return Taken(channel, state, connection.host.ledger.seq, Subscription(hold, windowed))
 
 
 def begin(connection: Connection, taken: Taken) -> None:
@@ -96,8 +63,12 @@ async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred
     channel = connection.host.ledger.find(uri)
     if channel is None:
         raise not_found(uri)
-    taken = take(connection, channel, turns=_turns(params), hold=_hold(params))
-    body = {"snapshot": taken.wire}
+    turns = _turns(params)
+    texts = await write_ahead([channel], turns)
+    if channel.closed:
+        raise not_found(uri)
+    taken = take(channel, connection.host.ledger.seq, turns=turns, hold=_hold(params))
+    body = {"snapshot": taken.wire(texts)}
     return Deferred(lambda id: frame(success(id, body)), lambda: begin(connection, taken))
 
 
