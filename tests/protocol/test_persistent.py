@@ -1,114 +1,153 @@
-"""`Text` and `Seq` against plain strings and lists: every version stays what it was."""
+"""`Text` and `Seq` behave as `str` and `list`, and nobody sees another's growth."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from ahpd.protocol.persistent import Seq, Text, append_text
+from ahpd.protocol.persistent import _CHUNKS, Seq, Text, append_text
+from tests.protocol.strategies import examples
 
-LETTERS = st.text("abé😀", max_size=3)
-#: Items are (key, value); few keys, so that many are equal.
-ITEMS = st.tuples(st.integers(0, 3), st.integers(0, 9))
+#: Which of the versions so far is changed, and with what.
+STEPS = st.lists(st.tuples(st.integers(0, 50), st.text(max_size=3)), max_size=30)
 
 
-class Keyed(Seq[tuple[int, int]]):
-    """Items found by their first half."""
+@given(start=st.text(), steps=STEPS)
+@examples(20)
+def test_every_version_of_a_text_stays_what_it_was(
+    start: str, steps: list[tuple[int, str]]
+) -> None:
+    versions, plain = [Text(start)], [start]
+    for which, more in steps:
+        which %= len(versions)
+        versions.append(versions[which].append(more))
+        plain.append(plain[which] + more)
+    assert [str(version) for version in versions] == plain
+    assert [len(version) for version in versions] == [len(text) for text in plain]
+
+
+@pytest.mark.parametrize("piece", ["a", "ab" * 40])
+def test_a_text_of_many_pieces_is_their_join(piece: str) -> None:
+    text, middle = Text(), Text()
+    for number in range(5 * _CHUNKS):
+        text = text.append(piece)
+        if number == 2 * _CHUNKS:
+            middle = text
+    assert str(text) == piece * 5 * _CHUNKS
+    assert str(middle) == piece * (2 * _CHUNKS + 1)
+    assert len(text._chunks) <= _CHUNKS + 1
+
+
+def test_an_older_text_that_is_appended_to_leaves_the_newer_alone() -> None:
+    old = Text()
+    for _ in range(3 * _CHUNKS):
+        old = old.append("x")
+    new, other = old.append("new"), old.append("other")
+    assert str(new).endswith("xnew")
+    assert str(other).endswith("xother")
+    assert set(str(old)) == {"x"}
+
+
+def test_a_text_equals_texts_and_strings_with_its_characters() -> None:
+    made = Text("a").append("b")
+    assert made == "ab"
+    assert made == Text("ab")
+    assert made != "ba"
+    assert made != 7
+    assert repr(made) == "'ab'"
+    assert str(append_text("a", "b")) == str(append_text(Text("a"), "b")) == "ab"
+    with pytest.raises(TypeError):
+        hash(made)
+
+
+class Keyed(Seq[Any]):
+    """Items that are pairs, found by their first."""
 
     @staticmethod
-    def key(item: Any) -> int:
-        """The first half."""
+    def key(item: Any) -> Hashable:
+        """The first of the pair."""
         return item[0]  # type: ignore[no-any-return]
 
 
-class Versions(RuleBasedStateMachine):
-    """Makes new versions from any older one, and compares all of them with plain values."""
-
-    texts = Bundle("texts")
-    seqs = Bundle("seqs")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.made: list[tuple[Any, Any]] = []
-
-    def _made(self, new: Any, plain: Any) -> tuple[Any, Any]:
-        self.made.append((new, plain))
-        return new, plain
-
-    @rule(target=texts, value=LETTERS)
-    def text(self, value: str) -> Any:
-        return self._made(Text(value), value)
-
-    @rule(target=texts, version=texts, more=LETTERS)
-    def append_text(self, version: tuple[Text, str], more: str) -> Any:
-        text, plain = version
-        return self._made(append_text(text, more), plain + more)
-
-    @rule(version=texts)
-    def read_text(self, version: tuple[Text, str]) -> None:
-        text, plain = version
-        assert str(text) == plain
-
-    @rule(target=seqs, items=st.lists(ITEMS, max_size=4))
-    def seq(self, items: list[tuple[int, int]]) -> Any:
-        return self._made(Keyed(items), items)
-
-    @rule(target=seqs, version=seqs, item=ITEMS)
-    def append(self, version: tuple[Keyed, list[Any]], item: tuple[int, int]) -> Any:
-        seq, plain = version
-        return self._made(seq.append(item), [*plain, item])
-
-    @rule(target=seqs, version=seqs, items=st.lists(ITEMS, max_size=3))
-    def extend(self, version: tuple[Keyed, list[Any]], items: list[tuple[int, int]]) -> Any:
-        seq, plain = version
-        return self._made(seq.extend(items), plain + items)
-
-    @rule(target=seqs, version=seqs, item=ITEMS, data=st.data())
-    def set(self, version: tuple[Keyed, list[Any]], item: tuple[int, int], data: Any) -> Any:
-        seq, plain = version
-        if not plain:
-            return self._made(seq, plain)
-        place = data.draw(st.integers(0, len(plain) - 1))
-        return self._made(seq.set(place, item), [*plain[:place], item, *plain[place + 1 :]])
-
-    @rule(version=seqs, key=st.integers(0, 3))
-    def index_of(self, version: tuple[Keyed, list[Any]], key: int) -> None:
-        seq, plain = version
-        assert seq.index_of(key) == next((n for n, item in enumerate(plain) if item[0] == key), -1)
-
-    @invariant()
-    def nothing_else_changed(self) -> None:
-        for new, plain in self.made:
-            assert new == plain
-            assert len(new) == len(plain)
+ITEM = st.tuples(st.integers(0, 9), st.integers(0, 99))
+CHANGES = st.lists(
+    st.tuples(
+        st.integers(0, 50), st.sampled_from(("append", "set", "extend")), st.integers(0, 50), ITEM
+    ),
+    max_size=30,
+)
 
 
-TestVersions = Versions.TestCase
+def check(seq: Keyed, plain: list[Any]) -> None:
+    assert seq == plain
+    assert list(seq) == plain
+    assert len(seq) == len(plain)
+    assert bool(seq) == bool(plain)
+    for key in range(10):
+        first = next((place for place, item in enumerate(plain) if item[0] == key), -1)
+        assert seq.index_of(key) == first
+    for place in range(-len(plain), len(plain)):
+        assert seq[place] == plain[place]
 
 
-def test_slices_and_places() -> None:
-    seq = Keyed([(1, 1), (2, 2), (3, 3)])
-    assert (seq[0], seq[-1], seq[1:]) == ((1, 1), (3, 3), ((2, 2), (3, 3)))
-    for place in (3, -4):
-        with pytest.raises(IndexError):
-            seq[place]
+@given(start=st.lists(ITEM, max_size=5), changes=CHANGES, search=st.booleans())
+@examples(30)
+def test_every_version_of_a_list_stays_what_it_was(
+    start: list[Any], changes: list[tuple[int, str, int, Any]], search: bool
+) -> None:
+    versions, plain = [Keyed(start)], [list(start)]
+    for which, what, place, item in changes:
+        which %= len(versions)
+        seq, items = versions[which], plain[which]
+        if search:  # so that the index exists before the change
+            seq.index_of(place % 10)
+        if what == "set" and items:
+            place %= len(items)
+            versions.append(seq.set(place, item))
+            plain.append([*items[:place], item, *items[place + 1 :]])
+        elif what == "extend":
+            versions.append(seq.extend([item, item]))
+            plain.append([*items, item, item])
+        else:
+            versions.append(seq.append(item))
+            plain.append([*items, item])
+    for seq, items in zip(versions, plain, strict=True):
+        check(seq, items)
+
+
+@pytest.mark.parametrize("place", [-1, 2, 100])
+def test_a_place_that_is_not_there_cannot_be_set(place: int) -> None:
     with pytest.raises(IndexError):
-        seq.set(3, (4, 4))
+        Seq([1, 2]).set(place, 3)
+    with pytest.raises(IndexError):
+        Seq[int]().set(0, 3)
 
 
-@pytest.mark.parametrize("size", [1, 7])
-def test_a_long_text_from_many_chunks(size: int) -> None:
-    """Chunks are joined now and then; neither the text nor its older versions show it."""
-    text, plain, kept = Text(), "", []
-    for number in range(5000):
-        more = str(number)[:size]
-        text, plain = text.append(more), plain + more
-        if number % 700 == 0:
-            kept.append((text, plain))
-    assert (str(text), len(text)) == (plain, len(plain))
-    for version, value in kept:
-        assert version == value
-        assert str(version.append("!")) == value + "!"
+@pytest.mark.parametrize("place", [2, -3, 100])
+def test_a_place_that_is_not_there_cannot_be_read(place: int) -> None:
+    with pytest.raises(IndexError):
+        Seq([1, 2])[place]
+    with pytest.raises(IndexError):
+        Seq[int]()[place]
+
+
+def test_a_list_is_a_sequence_and_equals_others() -> None:
+    seq = Seq([1, 2, 3])
+    assert seq[1:] == (2, 3)
+    assert 2 in seq
+    assert seq == (1, 2, 3) == Seq([1, 2, 3])
+    assert seq != [1, 2]
+    assert seq != "123"
+    assert repr(seq) == "[1, 2, 3]"
+    assert list(reversed(seq)) == [3, 2, 1]
+    with pytest.raises(TypeError):
+        hash(seq)
+
+
+def test_a_list_without_keys_cannot_be_searched() -> None:
+    with pytest.raises(AssertionError, match="no key"):
+        Seq([1, 2]).index_of(1)
