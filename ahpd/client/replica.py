@@ -364,7 +364,7 @@ class Replica:
             evidence=_evidence(pending),
             client_id=self.client_id,
             confirmed=store.confirmed,
-            view=store.optimistic,
+            view=store.optimistic_before(pending.client_seq),
             basis=pending.basis,
             superseded=superseded,
             reduce=store.reduce,

@@ -60,9 +60,9 @@ Verdict: TypeAlias = Resend | Took | Replace | Drop
 class Case:
     """An operation to judge.
 
-    `confirmed` is the channel's state now, `view` the same with what was already sent again,
-    `basis` the state that the user had seen. `superseded`: a later operation of this client sets
-    the same thing.
+    `confirmed` is the channel's state now, `view` the same with what was dispatched earlier and
+    is sent again, `basis` the state that the user had seen. `superseded`: a later operation of
+    this client sets the same thing.
     """
 
     action: Any

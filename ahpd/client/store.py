@@ -4,11 +4,12 @@ Pure: no I/O, no trio, no clock. The reducer is bound by the class of the state 
 comes, never guessed from a URI.
 
 Invariant: `confirmed` holds exactly the accepted envelopes up to `seen`, in the host's order.
-Invariant: `pending` is in the order of dispatch, each `client_seq` at most once.
+Invariant: `pending` is in the order of dispatch, so that `client_seq` grows.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -140,21 +141,28 @@ class OptimisticStore(Generic[S]):
         return self._reduce(state, action)
 
     def propose(self, client_seq: int, action: StateAction, *, sent: bool = True) -> Pending:
-        """Show an operation before the host has answered it. `client_seq` must be new here."""
+        """Show an operation before the host has answered it; `client_seq` must be the highest."""
+        assert not self._pending or self._pending[-1].client_seq < client_seq, client_seq
         pending = Pending(client_seq, action, self._confirmed, sent)
-        self._append(pending)
+        self._pending.append(pending)
+        if self._view is not None:
+            self._view = self._reduce(self._view, action)
         return pending
 
     def put_back(self, pending: Pending) -> None:
-        """Show an operation again that was taken out and is sent once more."""
-        pending.sent = True
-        self._append(pending)
-
-    def _append(self, pending: Pending) -> None:
+        """Show an operation again that was taken out and is sent once more, at its old place."""
         assert all(each.client_seq != pending.client_seq for each in self._pending), pending
-        self._pending.append(pending)
-        if self._view is not None:
-            self._view = self._reduce(self._view, pending.action)
+        pending.sent = True
+        insort(self._pending, pending, key=lambda each: each.client_seq)
+        self._view = None
+
+    def optimistic_before(self, client_seq: int) -> S:
+        """The confirmed state with only those pending operations that were dispatched earlier."""
+        view = self._confirmed
+        for each in self._pending:
+            if each.client_seq < client_seq:
+                view = self._reduce(view, each.action)
+        return view
 
     def receive(self, envelope: ActionEnvelope) -> Receipt:
         """Take in an envelope of this channel.

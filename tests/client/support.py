@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import trio
 
-from ahpd.protocol import ROOT, URI, ProtocolError, decode, jsonrpc
+from ahpd.client import Observer, Operation, OptimisticStore, Status
+from ahpd.protocol import URI, ProtocolError, decode, jsonrpc
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import MarkdownResponsePart
 from ahpd.protocol.chat_actions import (
@@ -103,6 +105,31 @@ def envelope(
 
 def snapshot(state: JSON = CHAT_STATE, number: int = 0, channel: URI = CHAT) -> Snapshot:
     return decode(Snapshot, {"resource": channel, "state": state, "fromSeq": number})
+
+
+@attrs.define
+class Diary:
+    """Everything a client told."""
+
+    changes: list[tuple[URI, int | None]] = attrs.Factory(list)
+    settled: list[Operation] = attrs.Factory(list)
+    dropped: list[tuple[URI, str]] = attrs.Factory(list)
+    notices: list[tuple[str, Any]] = attrs.Factory(list)
+    statuses: list[Status] = attrs.Factory(list)
+
+    def observer(self) -> Observer:
+        return Observer(
+            changed=self._changed,
+            settled=self.settled.append,
+            dropped=lambda *gone: self.dropped.append(gone),
+            notice=lambda *notice: self.notices.append(notice),
+            status=lambda status, _: self.statuses.append(status),
+        )
+
+    def _changed(
+        self, channel: URI, _: OptimisticStore[Any], envelope: ActionEnvelope | None
+    ) -> None:
+        self.changes.append((channel, None if envelope is None else envelope.server_seq))
 
 
 class Side:
@@ -231,6 +258,3 @@ def answer_text(chat: Any) -> str:
     """The text of the running turn, or of the last one."""
     turn = chat.active_turn or chat.turns[-1]
     return "".join(str(each.content) for each in turn.response_parts)
-
-
-__all__ = ["ROOT"]

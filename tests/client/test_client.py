@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import attrs
 import pytest
 import trio
 
@@ -14,14 +13,10 @@ from ahpd.client import (
     ChannelGone,
     Client,
     ConnectionLost,
-    Observer,
-    Operation,
     RequestTimeout,
-    Status,
     open_client,
 )
-from ahpd.client.store import OptimisticStore
-from ahpd.protocol import URI, ErrorCode, ProtocolError, jsonrpc
+from ahpd.protocol import ROOT, URI, ErrorCode, ProtocolError, jsonrpc
 from ahpd.protocol.connection import ActionEnvelope, SubscribeView, SubscriptionDeliveryOptions
 from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.model import JSON
@@ -30,9 +25,9 @@ from tests.client.support import (
     CHAT,
     CHAT_STATE,
     LOGS,
-    ROOT,
     ROOT_STATE,
     SESSION,
+    Diary,
     ScriptedHost,
     Side,
     delta,
@@ -43,31 +38,6 @@ from tests.client.support import (
     turn_texts,
 )
 from tests.wire import Wiretap
-
-
-@attrs.define
-class Diary:
-    """Everything a client told."""
-
-    changes: list[tuple[URI, int | None]] = attrs.Factory(list)
-    settled: list[Operation] = attrs.Factory(list)
-    dropped: list[tuple[URI, str]] = attrs.Factory(list)
-    notices: list[tuple[str, Any]] = attrs.Factory(list)
-    statuses: list[Status] = attrs.Factory(list)
-
-    def observer(self) -> Observer:
-        return Observer(
-            changed=self._changed,
-            settled=self.settled.append,
-            dropped=lambda *gone: self.dropped.append(gone),
-            notice=lambda *notice: self.notices.append(notice),
-            status=lambda status, _: self.statuses.append(status),
-        )
-
-    def _changed(
-        self, channel: URI, _: OptimisticStore[Any], envelope: ActionEnvelope | None
-    ) -> None:
-        self.changes.append((channel, None if envelope is None else envelope.server_seq))
 
 
 @asynccontextmanager

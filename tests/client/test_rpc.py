@@ -11,11 +11,11 @@ import trio
 
 from ahpd.client import rpc
 from ahpd.client.rpc import ConnectionLost, Handler, Peer, RequestTimeout
-from ahpd.protocol import ErrorCode, ProtocolError, decode, jsonrpc
+from ahpd.protocol import ROOT, ErrorCode, ProtocolError, decode, jsonrpc
 from ahpd.protocol.connection import SubscribeResult
 from ahpd.protocol.model import JSON, Object
 from ahpd.transports.memory import memory_pair
-from tests.client.support import ROOT, Side
+from tests.client.support import Side
 from tests.wire import Wiretap
 
 PING: JSON = {"channel": ROOT}
