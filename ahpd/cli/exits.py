@@ -10,6 +10,14 @@ OK: Final = 0
 FAULTS: Final = 1
 #: The command line is wrong, or what it names cannot be read.
 USAGE: Final = 2
+#: No daemon is running, or it does not answer.
+NO_DAEMON: Final = 3
+#: The host refused what it was asked for.
+REFUSED: Final = 4
+#: The agent failed.
+FAILED: Final = 5
+#: The turn was cancelled.
+CANCELLED: Final = 6
 #: Ctrl-C.
 INTERRUPTED: Final = 130
 #: Whoever read the output went away, as ``head`` does.
