@@ -69,7 +69,7 @@ VERDICTS: dict[ExitKind, dict[Restart, Verdict]] = {
 }
 
 #: Exits that do not count as a failure.
-ORDERLY = frozenset({ExitKind.NORMAL, ExitKind.STOPPED})
+ORDERLY = (ExitKind.NORMAL, ExitKind.STOPPED)
 
 
 @attrs.frozen(eq=False)

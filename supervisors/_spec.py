@@ -249,6 +249,7 @@ class SupervisorSpec:
             not self.dynamic or self.strategy is Strategy.ONE_FOR_ONE,
             "a dynamic supervisor's children are independent: only one_for_one fits",
         )
+        self._check_backoff("default", self.backoff)
         for child in self.children:
             self.check_child(child)
 
@@ -258,10 +259,13 @@ class SupervisorSpec:
             not child.significant or self.auto_shutdown is not AutoShutdown.NEVER,
             f"{child.id}: significant, but its supervisor never shuts itself down",
         )
-        backoff = child.backoff or self.backoff
+        if child.backoff is not None:
+            self._check_backoff(child.id, child.backoff)
+
+    def _check_backoff(self, whose: str, backoff: Backoff) -> None:
         _check(
             self.intensity.reachable_with(backoff),
-            f"{child.id}: with this backoff a crash loop never passes "
+            f"{whose}: with this backoff a crash loop never passes "
             f"{self.intensity.restarts} restarts in {self.intensity.period} s",
         )
 
