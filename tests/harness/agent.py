@@ -1,0 +1,143 @@
+"""An agent on strings: it does what the test tells it, when the test tells it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import trio
+
+from ahpd.agents.events import Event, Outcome, Stopped
+from ahpd.agents.port import AgentFailed, EventSink, OpenRequest, Permission, Prompt
+from ahpd.protocol.messages import Message
+from ahpd.protocol.root import AgentCapabilities, AgentInfo, MultipleChatsCapability
+from ahpd.protocol.uris import URI
+
+Deed: TypeAlias = Sequence[Event] | Outcome | Exception
+
+
+class Puppet:
+    """The backend of one chat. `deaf`: it does not obey a cancel until it is no longer deaf."""
+
+    def __init__(self, agent: PuppetAgent, request: OpenRequest) -> None:
+        self.agent = agent
+        self.request = request
+        #: The turn it works on; None while it is idle.
+        self.prompted: Prompt | None = None
+        self.prompts: list[Prompt] = []
+        self.permissions: list[Permission] = []
+        self.steered: list[Message] = []
+        self.cancels = 0
+        self.deaf = False
+        self.closed = False
+        self._deeds: deque[Deed] = deque()
+        self._news = trio.Event()
+
+    # ---- the strings ------------------------------------------------------------------------
+
+    def say(self, *events: Event) -> None:
+        """Have it say these in one piece; nothing happens while it is idle."""
+        self._pull(events)
+
+    def end(self, outcome: Outcome) -> None:
+        """Have it end the turn."""
+        self._pull(outcome)
+
+    def crash(self, error: Exception) -> None:
+        """Have it raise: `AgentFailed` if it breaks down as agents do, else a bug of its own."""
+        self._pull(error)
+
+    def hear(self) -> None:
+        """No longer deaf; it obeys a cancel that came before."""
+        self.deaf = False
+        self._wake()
+
+    def _pull(self, deed: Deed) -> None:
+        if self.prompted is not None:
+            self._deeds.append(deed)
+            self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+
+    # ---- a backend --------------------------------------------------------------------------
+
+    async def prompt(self, prompt: Prompt, events: EventSink) -> Outcome:
+        """See `Backend`."""
+        assert self.prompted is None, f"{prompt.turn_id}: {self.prompted} still runs"
+        assert not self.closed, f"{prompt.turn_id}: prompted after it was closed"
+        self.prompted = prompt
+        self.prompts.append(prompt)
+        self.cancels = 0
+        self._deeds.clear()
+        try:
+            return await self._work(events)
+        finally:
+            self.prompted = None
+
+    async def _work(self, events: EventSink) -> Outcome:
+        while True:
+            if self.cancels and not self.deaf:
+                return Stopped()
+            if not self._deeds:
+                self._news = trio.Event()
+                await self._news.wait()
+                continue
+            deed = self._deeds.popleft()
+            if isinstance(deed, Exception):
+                raise deed
+            if not isinstance(deed, Sequence):
+                return deed
+            await events(deed)
+
+    def answer(self, permission: Permission) -> None:
+        """See `Backend`."""
+        self.permissions.append(permission)
+
+    def steer(self, message: Message) -> bool:
+        """See `Backend`."""
+        if self.agent.takes_steering:
+            self.steered.append(message)
+        return self.agent.takes_steering
+
+    def cancel(self) -> None:
+        """See `Backend`."""
+        self.cancels += 1
+        self._wake()
+
+    async def close(self) -> None:
+        """See `Backend`."""
+        assert not self.closed, f"{self.request.chat}: closed twice"
+        self.closed = True
+        await trio.lowlevel.checkpoint()
+
+
+class PuppetAgent:
+    """Makes puppets. `broken`: opening one fails with this; `opens_in`: it takes that long."""
+
+    can_resume = True
+
+    def __init__(self, provider: str = "puppet", *, takes_steering: bool = True) -> None:
+        self.takes_steering = takes_steering
+        self.broken: str | None = None
+        self.opens_in = 0.0
+        #: Every puppet ever made, and the last one of each chat.
+        self.made: list[Puppet] = []
+        self.of: dict[URI, Puppet] = {}
+        self.info = AgentInfo(
+            provider=provider,
+            display_name="Puppet",
+            description="Does what the test says",
+            models=(),
+            capabilities=AgentCapabilities(multiple_chats=MultipleChatsCapability()),
+        )
+
+    async def open(self, request: OpenRequest) -> Puppet:
+        """See `Agent`."""
+        await trio.sleep(self.opens_in)
+        if self.broken is not None:
+            raise AgentFailed(self.broken)
+        puppet = self.of[request.chat] = Puppet(self, request)
+        self.made.append(puppet)
+        return puppet

@@ -1,0 +1,111 @@
+"""`Wire`: what lies between one peer and the host, and what can go wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import trio
+
+from ahpd.protocol.frame import Frame
+from ahpd.transports.memory import Lane, MemoryTransport, memory_pair
+from ahpd.transports.port import Transport, TransportClosed
+from tests.harness.tap import Tap, Taps
+
+#: To the host, or from it.
+Direction = Literal["up", "down"]
+
+
+class Tapped:
+    """An end of a connection whose frames are noted when they are sent; a `Transport`."""
+
+    def __init__(self, inner: MemoryTransport, note: Callable[[bytes], None]) -> None:
+        self.peer = inner.peer
+        self._inner = inner
+        self._note = note
+
+    async def receive(self) -> bytes:
+        """See `Transport.receive`."""
+        return await self._inner.receive()
+
+    async def send(self, frames: Sequence[Frame]) -> None:
+        """See `Transport.send`."""
+        for frame in frames:
+            self._note(frame.text)
+        await self._inner.send(frames)
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """See `Transport.close`."""
+        await self._inner.close(code, reason)
+
+
+class Wire:
+    """Makes connections to the host, one after the other, and plays the network between.
+
+    What is held stays held over connections, so that a handshake can be slow too. `down` makes
+    connecting fail. `capacity` bounds the bytes of each direction, at which a sender waits.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        taps: Taps,
+        serve: Callable[[Transport], None],
+        *,
+        capacity: int | None = None,
+    ) -> None:
+        self.name = name
+        self.down = False
+        self.connections = 0
+        self.tap: Tap | None = None
+        self._taps = taps
+        self._serve = serve
+        self._capacity = capacity
+        self._held: set[Direction] = set()
+        self._ends: MemoryTransport | None = None
+
+    async def connect(self) -> Transport:
+        """The client's end of a new connection; the `Connect` of a client."""
+        await trio.lowlevel.checkpoint()
+        if self.down:
+            raise TransportClosed("connection refused")
+        self.connections += 1
+        name = f"{self.name}#{self.connections}"
+        there, here = memory_pair(name, capacity=self._capacity)
+        tap = self.tap = self._taps.tap(name)
+        self._ends = there
+        for way in self._held:
+            self._lane(way).hold()
+        self._serve(Tapped(here, lambda text: tap.passed("h2c", text)))
+        return Tapped(there, lambda text: tap.passed("c2h", text))
+
+    def _lane(self, way: Direction) -> Lane:
+        assert self._ends is not None
+        return self._ends.outbound if way == "up" else self._ends.inbound
+
+    def hold(self, way: Direction) -> None:
+        """From now on let nothing through this way, except by `deliver`."""
+        self._held.add(way)
+        if self._ends is not None:
+            self._lane(way).hold()
+
+    def deliver(self, way: Direction, count: int = 1) -> None:
+        """Let `count` more messages through; nothing happens unless it is held."""
+        if self._ends is not None:
+            self._lane(way).deliver(count)
+
+    def release(self, *ways: Direction) -> None:
+        """Let everything through again; both ways unless told."""
+        for way in ways or ("up", "down"):
+            self._held.discard(way)
+            if self._ends is not None:
+                self._lane(way).release()
+
+    def cut(self) -> None:
+        """Break the present connection; what is under way is lost."""
+        if self._ends is not None:
+            self._ends.cut()
+
+    def waiting(self, way: Direction) -> int:
+        """Bytes that were sent this way and not received."""
+        return self._lane(way).waiting_bytes if self._ends is not None else 0
