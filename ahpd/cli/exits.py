@@ -18,6 +18,14 @@ REFUSED: Final = 4
 FAILED: Final = 5
 #: The turn was cancelled.
 CANCELLED: Final = 6
+#: Another daemon holds the state folder.
+ALREADY_RUNNING: Final = 7
+#: The host could not start to take clients: the port is taken, or a file cannot be written.
+CANNOT_SERVE: Final = 8
+#: The daemon did not stop when it was asked to, and was killed.
+KILLED: Final = 9
+#: A part of the host that it cannot be without failed too often.
+HOST_FAILED: Final = 70
 #: Ctrl-C.
 INTERRUPTED: Final = 130
 #: Whoever read the output went away, as ``head`` does.

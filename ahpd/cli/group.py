@@ -53,7 +53,11 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
-    modules={"conform": "ahpd.cli.conform", "wire": "ahpd.cli.wire"},
+    modules={
+        "serve": "ahpd.cli.serve",
+        "conform": "ahpd.cli.conform",
+        "wire": "ahpd.cli.wire",
+    },
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="ahpd")

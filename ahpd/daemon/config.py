@@ -1,0 +1,115 @@
+"""What can be set: every key of the configuration file with its default and its meaning.
+
+The metadata of a field says what values it takes (`expected`, for people, and `fits`), and both
+the file and the flags are held against it. What reads the file is `ahpd.daemon.config_file`: a
+host that has none does without its imports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+#: Names of log levels, from the most to the least talkative.
+LEVELS = ("debug", "info", "warning", "error")
+
+_MIB = 1 << 20
+
+_AGENT_NAME = re.compile(r"[a-z][a-z0-9+.-]*")
+#: What an agent may be called: its name is the scheme of its sessions' URIs.
+AGENT_NAME = "a name of lower-case letters, digits, + - and . that begins with a letter"
+
+
+def _setting(default: Any, expected: str, fits: Callable[[Any], bool]) -> Any:
+    return attrs.field(default=default, metadata={"expected": expected, "fits": fits})
+
+
+def _whole(default: int, least: int, most: int, unit: str) -> Any:
+    expected = f"a whole number of {unit} from {least} to {most}"
+    return _setting(default, expected, lambda value: least <= value <= most)
+
+
+def _seconds(default: float, most: float = 86_400.0) -> Any:
+    return _setting(
+        default, f"a number of seconds over 0, at most {most:g}", lambda value: 0 < value <= most
+    )
+
+
+@attrs.frozen
+class AgentConfig:
+    """``[agents.NAME]``: an agent that sessions can be started with."""
+
+    #: What drives it: ``scripted`` plays a script.
+    kind: str = _setting("scripted", 'the kind of an agent: "scripted"', lambda v: v == "scripted")
+    #: Its script, from the folder of the configuration file; none: the built-in one.
+    script: str | None = _setting(None, "the name of a file", bool)
+
+
+@attrs.frozen
+class LimitsConfig:
+    """``[limits]``: what one client, one message or one wait may cost."""
+
+    #: Bytes that may wait for a client that does not read; settable while the host runs.
+    client_queue_bytes: int = _whole(16 * _MIB, _MIB, 1 << 40, "bytes")
+    #: Bytes of envelopes kept for clients that come back; settable while the host runs.
+    replay_bytes: int = _whole(32 * _MIB, _MIB, 1 << 40, "bytes")
+    #: Envelopes kept for clients that come back.
+    replay_envelopes: int = _whole(1000, 1, 10_000_000, "envelopes")
+    #: Bytes of one message of a client's.
+    message_bytes: int = _whole(64 * _MIB, 1024, 1 << 30, "bytes")
+    #: Seconds that a client which went away keeps its place in sessions.
+    grace_seconds: float = _seconds(30.0)
+    #: Seconds that a cancelled agent may take to stop before it is made to.
+    cancel_seconds: float = _seconds(10.0)
+    #: Seconds that a request may wait for another part of the host.
+    request_seconds: float = _seconds(30.0)
+    #: Requests of one connection that may be open at a time; more wait unread.
+    open_requests: int = _whole(256, 1, 100_000, "requests")
+    #: Turns in one page of older ones.
+    page_turns: int = _whole(50, 1, 100_000, "turns")
+    #: Seconds that an ordered stop may take before what is left is cut off.
+    stop_seconds: float = _seconds(20.0)
+    #: Bytes of a capture (``--wire``) that may wait for its disk; what is over is left out.
+    wire_bytes: int = _whole(64 * _MIB, _MIB, 1 << 40, "bytes")
+
+
+@attrs.frozen
+class LogConfig:
+    """``[log]``: what is written to standard error."""
+
+    #: The least important level that is written.
+    level: str = _setting(
+        "info", "one of " + ", ".join(f'"{level}"' for level in LEVELS), lambda v: v in LEVELS
+    )
+
+
+@attrs.frozen
+class Config:
+    """The whole file."""
+
+    #: The address or name that the WebSocket listener is bound to.
+    host: str = _setting("127.0.0.1", "a host name or an address", bool)
+    #: Its TCP port; 0: any free one.
+    port: int = _whole(9187, 0, 65_535, "a TCP port")
+    #: Folders whose files clients may ask for; none: the one the host was started in.
+    path: tuple[str, ...] = ()
+    #: Names besides those of loopback by which browsers may call this machine (``Host``).
+    allowed_hosts: tuple[str, ...] = ()
+    #: Pages besides the editor's that may connect (``Origin``), as ``https://example.org``.
+    allowed_origins: tuple[str, ...] = ()
+    #: Agents by name, in the order in which they are offered; none: ``demo``, the built-in script.
+    agents: Mapping[str, AgentConfig] = attrs.field(factory=dict)
+    limits: LimitsConfig = attrs.field(factory=LimitsConfig)
+    log: LogConfig = attrs.field(factory=LogConfig)
+
+
+class ConfigError(Exception):
+    """A setting is wrong, in the file or on the command line; the message names it."""
+
+
+def is_agent_name(name: str) -> bool:
+    """Whether an agent may be called that."""
+    return _AGENT_NAME.fullmatch(name) is not None

@@ -1,0 +1,161 @@
+"""What only the owner of the process may say: requests on the Unix socket and on stdio.
+
+They look like any other JSON-RPC request, under names that are not the protocol's, and are served
+before `initialize` too; on every other transport they are unknown methods.
+
+* ``x-ahpd/status`` -> ``{"connections": n, "parked": [path, ...]}``
+* ``x-ahpd/restartActor`` ``{"path": p}`` -> ``null`` once the actor at `p` is up again; -32008 when
+  there is none, -32603 when it did not come up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import trio
+
+from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.frame import Frame, frame
+from ahpd.protocol.jsonrpc import BadFrame, Request, failure, parse, success
+from ahpd.protocol.model import JSON
+from ahpd.transports.port import Transport, TransportClosed
+from supervisors import ChildInfo, NoSuchChild, SupervisorsError, System
+
+#: The names of all private methods begin with this.
+PREFIX = "x-ahpd/"
+STATUS = PREFIX + "status"
+RESTART_ACTOR = PREFIX + "restartActor"
+#: Asked of the connection by this module alone: what was asked before has been answered.
+_SETTLED = PREFIX + "settled"
+
+_MARK = PREFIX.encode()
+
+#: Seconds that the answers to a peer which ended its stream may take to be written.
+SETTLE_WITHIN = 10.0
+
+
+class PrivateTransport:
+    """A `Transport` whose peer may also use the private requests, and ends without loss.
+
+    When the peer ends its stream, that is passed on only after all it asked for in order was
+    answered: a request of its own follows the peer's last one, and the answer is waited for.
+    """
+
+    def __init__(self, inner: Transport, system: System) -> None:
+        self.peer = inner.peer
+        self._inner = inner
+        self._system = system
+        self._sending = trio.Lock()
+        #: The peer ended its stream; None while it has not.
+        self.end: TransportClosed | None = None
+        self._settled = trio.Event()
+        self._answer_head = frame(success(_SETTLED, None)).text.partition(b'"result"')[0]
+
+    async def receive(self) -> bytes | str:
+        """See `Transport.receive`."""
+        while self.end is None:
+            try:
+                text = await self._inner.receive()
+            except TransportClosed as closed:
+                self.end = closed
+                if not closed.clean:
+                    raise
+                return frame({"jsonrpc": "2.0", "id": _SETTLED, "method": _SETTLED}).text
+            if not _is_marked(text) or not await self._serve(text):
+                return text
+        if self.end.clean:
+            with trio.move_on_after(SETTLE_WITHIN):
+                await self._settled.wait()
+        await trio.lowlevel.checkpoint()
+        raise TransportClosed(self.end.reason, code=self.end.code, clean=self.end.clean)
+
+    async def send(self, frames: Sequence[Frame]) -> None:
+        """See `Transport.send`."""
+        if self.end is None:
+            await self._send(frames)
+            return
+        mine = [each for each in frames if each.text.startswith(self._answer_head)]
+        rest = [each for each in frames if each not in mine]
+        try:
+            if rest:
+                await self._send(rest)
+        finally:
+            if mine:
+                self._settled.set()
+        await trio.lowlevel.checkpoint()
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """See `Transport.close`."""
+        await self._inner.close(code, reason)
+
+    async def _send(self, frames: Sequence[Frame]) -> None:
+        async with self._sending:
+            await self._inner.send(frames)
+
+    async def _serve(self, text: bytes | str) -> bool:
+        """Serve a private request; False when it is none. Raises nothing but `TransportClosed`."""
+        try:
+            request = parse(text)
+        except BadFrame:
+            return False
+        if not isinstance(request, Request) or not request.method.startswith(PREFIX):
+            return False
+        try:
+            result = await answer(self._system, request)
+        except ProtocolError as error:
+            reply = failure(request.id, error)
+        else:
+            reply = success(request.id, result)
+        await self._send([frame(reply)])
+        return True
+
+
+def _is_marked(text: bytes | str) -> bool:
+    return PREFIX in text if isinstance(text, str) else _MARK in text
+
+
+async def answer(system: System, request: Request) -> JSON:
+    """The result of a private request. A checkpoint. Raises `ProtocolError`."""
+    await trio.lowlevel.checkpoint()
+    if request.method == STATUS:
+        return _status(system)
+    if request.method == RESTART_ACTOR:
+        path = request.params.get("path")
+        if not isinstance(path, str):
+            raise ProtocolError(ErrorCode.INVALID_PARAMS, f"{RESTART_ACTOR}: path: no text")
+        await _restart(system, path)
+        return None
+    raise ProtocolError(
+        ErrorCode.METHOD_NOT_FOUND, f"the method {request.method} is not served here"
+    )
+
+
+def _status(system: System) -> JSON:
+    parked: list[JSON] = [child.path for _, child in _children(system) if child.phase == "parked"]
+    return {
+        "connections": system.supervisor("connections").statistics().children,
+        "parked": parked,
+    }
+
+
+async def _restart(system: System, path: str) -> None:
+    path = path.strip("/")
+    found = next((each for each in _children(system) if each[1].path == path), None)
+    if found is None:
+        raise ProtocolError(ErrorCode.NOT_FOUND, f"there is no actor {path}")
+    supervisor, child = found
+    try:
+        await system.supervisor(supervisor).restart_child(child.id)
+    except SupervisorsError as error:
+        raise ProtocolError(ErrorCode.INTERNAL_ERROR, f"{path} did not come up: {error}") from None
+
+
+def _children(system: System, supervisor: str = "") -> Iterator[tuple[str, ChildInfo]]:
+    """Every child in the tree with its supervisor's path, what is higher first."""
+    try:
+        children = system.supervisor(supervisor).which_children()
+    except NoSuchChild:  # an actor, or a supervisor that is down
+        return
+    for child in children:
+        yield supervisor, child
+        yield from _children(system, child.path)

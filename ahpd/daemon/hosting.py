@@ -1,0 +1,87 @@
+"""Builds a host from a configuration: its agents, its tables and its tree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from actors.host import Host, Settings
+from actors.root import root_state
+from actors.tree import make_host
+from ahpd import __version__
+from ahpd.daemon.config import AgentConfig, Config, ConfigError
+from ahpd.protocol.uris import ROOT, URI
+
+if TYPE_CHECKING:
+    from ahpd.agents.script import Script
+    from ahpd.agents.scripted import ScriptedAgent
+
+#: The agent of a host that was given none.
+BUILTIN_NAME = "demo"
+
+
+def build_host(config: Config, *, seed: int, paths: Iterable[Path]) -> Host:
+    """A host as `config` has it, not running yet; `seed` makes the ids it hands out.
+
+    `paths` are the folders that are served. Blocks for the agents' files. Raises `ConfigError`.
+    """
+    limits = config.limits
+    settings = Settings(
+        client_queue_bytes=limits.client_queue_bytes,
+        grace=limits.grace_seconds,
+        cancel_within=limits.cancel_seconds,
+        request_within=limits.request_seconds,
+        open_requests=limits.open_requests,
+        page=limits.page_turns,
+        served=tuple(folder_uri(path) for path in paths),
+        version=__version__,
+    )
+    host = make_host(
+        build_agents(config.agents),
+        wall=time.time,
+        steady=time.monotonic,
+        seed=seed,
+        settings=settings,
+        replay=limits.replay_envelopes,
+    )
+    host.window.limit_bytes = limits.replay_bytes
+    root = host.ledger.find(ROOT)
+    assert root is not None
+    root.state = root_state(host)  # which shows the limit
+    return host
+
+
+def build_agents(agents: Mapping[str, AgentConfig]) -> list[ScriptedAgent]:
+    """The agents by name; the built-in one when there are none. Raises `ConfigError`."""
+    from ahpd.agents.scripted import ScriptedAgent  # noqa: PLC0415
+
+    wanted = agents or {BUILTIN_NAME: AgentConfig()}
+    return [ScriptedAgent(name, _script(name, agent)) for name, agent in wanted.items()]
+
+
+def _script(name: str, agent: AgentConfig) -> Script:
+    if agent.script is None:
+        from ahpd.agents.builtin import BUILTIN  # noqa: PLC0415
+
+        return BUILTIN
+    from ahpd.agents.script import ScriptError, load_script  # noqa: PLC0415
+
+    try:
+        return load_script(agent.script)
+    except ScriptError as error:
+        raise ConfigError(f"the agent {name}: {error}") from None
+
+
+def folder_uri(path: Path) -> URI:
+    """The ``file:`` URI of a folder. Raises `ConfigError` when there is none there."""
+    try:
+        found = path.expanduser().resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"the path {path} cannot be served: {reason}") from None
+    if not found.is_dir():
+        raise ConfigError(f"the path {path} cannot be served: it is not a folder")
+    return "file://" + quote(str(found).encode())

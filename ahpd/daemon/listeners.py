@@ -1,0 +1,211 @@
+"""Listeners as children of the tree: how clients get in, and how everybody learns where.
+
+They are started last and stopped first. One that fails is started again, on the port it had; one
+that fails too often is parked, and the other ways in stay open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+import trio
+
+from actors.connection import serve_connection
+from actors.host import Host
+from ahpd.daemon.control import PrivateTransport
+from ahpd.daemon.state import Endpoint, write_private
+from ahpd.transports.port import Transport
+from supervisors import (
+    Actor,
+    Backoff,
+    Beyond,
+    ChildSpec,
+    Intensity,
+    Shutdown,
+    SupervisorSpec,
+)
+
+if TYPE_CHECKING:
+    from ahpd.transports.upgrade import Admission
+
+#: Puts something around each connection's transport, such as a capture.
+Wrap = Callable[[Transport], Transport]
+
+
+@attrs.define(eq=False)
+class Boot:
+    """What the listeners tell whoever runs the tree, over their restarts."""
+
+    #: Why the host cannot be served at all, in words; set only before it is up.
+    refusal: str | None = None
+    up: bool = False
+
+    def refuse(self, reason: str) -> None:
+        """A listener could not start."""
+        if not self.up:
+            self.refusal = reason
+
+
+class _Started:
+    """A `trio.TaskStatus` for a helper of an actor: the actor waits until it has started."""
+
+    def __init__(self) -> None:
+        self.event = trio.Event()
+        self.value: Any = None
+
+    def started(self, value: Any = None) -> None:
+        self.value = value
+        self.event.set()
+
+
+@attrs.define(eq=False)
+class Port:
+    """Where the WebSocket listener is. `port` is 0 until it was given one, and then stays."""
+
+    host: str
+    port: int
+    admission: Admission
+    message_bytes: int
+    addresses: tuple[tuple[str, int], ...] = ()
+
+
+class WebSocketListener(Actor[None]):
+    """Takes WebSocket connections."""
+
+    kind = "listener"
+
+    def __init__(self, host: Host, port: Port, wrap: Wrap, boot: Boot) -> None:
+        self._host = host
+        self._port = port
+        self._wrap = wrap
+        self._boot = boot
+
+    async def on_start(self) -> None:
+        """Listen. Fails when the port cannot be had."""
+        started = _Started()
+        self.spawn(self._listen, started, name="listen")
+        await started.event.wait()
+        self._port.addresses = started.value
+        self._port.port = started.value[0][1]
+
+    async def _listen(self, started: _Started) -> None:
+        """Helper: until the actor ends."""
+        from ahpd.transports import websocket  # noqa: PLC0415 - not for stdio
+
+        async def handler(transport: Transport) -> None:
+            await serve_connection(self.system, self._host, self._wrap(transport))
+
+        port = self._port
+        try:
+            await websocket.serve_websocket(
+                handler,
+                host=port.host,
+                port=port.port,
+                admission=port.admission,
+                limits=websocket.Limits(message_bytes=port.message_bytes),
+                task_status=started,
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
+            self._boot.refuse(f"cannot listen on {port.host} port {port.port}: {reason}")
+            raise
+
+
+class StdioListener(Actor[None]):
+    """Serves whoever started this process, over its standard input and output, and no longer."""
+
+    kind = "listener"
+
+    def __init__(self, host: Host, transport: Transport, wrap: Wrap, outcome: Outcome) -> None:
+        self._host = host
+        self._transport = transport
+        self._wrap = wrap
+        self._outcome = outcome
+
+    async def on_start(self) -> None:
+        """Begin."""
+        self.spawn(self._serve, name="serve")
+
+    async def _serve(self) -> None:
+        """Helper: until the connection is over, which ends the host."""
+        private = PrivateTransport(self._wrap(self._transport), self.system)
+        await serve_connection(self.system, self._host, private)
+        self._outcome.ended_by_peer = private.end is not None
+        self.system.stop("the connection is over")
+
+
+@attrs.define(eq=False)
+class Outcome:
+    """How the only connection of a host over stdio ended."""
+
+    #: The peer ended it; otherwise something here did.
+    ended_by_peer: bool = False
+
+
+class Closable(Protocol):
+    """Something to be undone at a clean end."""
+
+    def close(self) -> None:
+        """Undo it."""
+
+
+@attrs.define(eq=False)
+class Announcement:
+    """Where to say that clients are taken: files to write, and a line for people."""
+
+    endpoint: Callable[[], Endpoint]
+    discovery: Path
+    endpoint_file: Path | None
+    say: Callable[[Endpoint], None]
+    boot: Boot
+    said: bool = False
+
+
+class Announcer(Actor[None]):
+    """Comes up last: clients are taken from now on. Takes that back before anything stops."""
+
+    kind = "announcer"
+
+    def __init__(self, announcement: Announcement) -> None:
+        self._what = announcement
+
+    async def on_start(self) -> None:
+        """Write the files."""
+        what = self._what
+        endpoint = what.endpoint()
+        try:
+            write_private(what.discovery, attrs.asdict(endpoint))
+            if what.endpoint_file is not None:
+                write_private(what.endpoint_file, {"url": endpoint.url, "pid": endpoint.pid})
+        except OSError as error:
+            what.boot.refuse(f"cannot write {error.filename}: {error.strerror}")
+            raise
+        what.boot.up = True
+        if not what.said:
+            what.said = True
+            what.say(endpoint)
+
+    async def on_stop(self, reason: str) -> None:
+        """Remove the files."""
+        for path in (self._what.discovery, self._what.endpoint_file):
+            if path is not None:
+                path.unlink(missing_ok=True)
+
+
+def listeners_spec(*listeners: ChildSpec) -> ChildSpec:
+    """The supervisor of the listeners: each alone, and parked when it fails too often."""
+    spec = SupervisorSpec(
+        listeners,
+        intensity=Intensity(restarts=10, period=120.0),
+        beyond=Beyond.PARK,
+        backoff=Backoff(first=0.1, cap=10.0),
+    )
+    return ChildSpec("listeners", spec)
+
+
+def listener_spec(id: str, start: Callable[..., Actor[Any]], *args: object) -> ChildSpec:
+    """One listener; its connections have said goodbye within the grace."""
+    return ChildSpec(id, start, args, shutdown=Shutdown(grace=5.0))

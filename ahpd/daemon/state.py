@@ -1,0 +1,194 @@
+"""The state folder: what one daemon owns on disk, and how others find it.
+
+The folder has mode 0700 and its files 0600, whatever the umask. One daemon at a time holds `lock`,
+by `flock`, which the kernel lets go of with the process: a number left in the file by a daemon that
+was killed never matters.
+
+| file | holds |
+|---|---|
+| `lock` | the pid of the daemon that holds it |
+| `token` | the connection token of the TCP listener |
+| `ahpd.sock` | the Unix socket |
+| `endpoint.json` | `url`, `unix`, `pid`, `version`, `started`: while clients are taken |
+| `launch.json` | `arguments` and `folder` of the last start, for ``ahpd restart`` |
+| `daemon.log` | what a daemon started by ``ahpd start`` says |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+
+class StateError(Exception):
+    """The state folder cannot be used; the message says why and names it."""
+
+
+class AlreadyRunning(StateError):
+    """Another daemon holds the folder; `pid` is its process, None when it does not say."""
+
+    def __init__(self, folder: Path, pid: int | None) -> None:
+        who = "another daemon" if pid is None else f"the daemon with pid {pid}"
+        super().__init__(f"{who} runs on {folder} already")
+        self.pid = pid
+
+
+def default_folder() -> Path:
+    """Where the state lives when nobody says otherwise."""
+    import platformdirs  # noqa: PLC0415 - slow, and of no use to whoever names a folder
+
+    return platformdirs.user_state_path("ahpd", appauthor=False)
+
+
+@attrs.frozen
+class Endpoint:
+    """How to reach a running daemon. `url` carries the token; `started` is ISO 8601."""
+
+    url: str = attrs.field(repr=False)
+    unix: str
+    pid: int
+    version: str
+    started: str
+
+
+@attrs.frozen
+class StateFolder:
+    """The paths in one state folder."""
+
+    path: Path
+
+    @property
+    def lock(self) -> Path:
+        """See the module."""
+        return self.path / "lock"
+
+    @property
+    def token(self) -> Path:
+        """See the module."""
+        return self.path / "token"
+
+    @property
+    def socket(self) -> Path:
+        """See the module."""
+        return self.path / "ahpd.sock"
+
+    @property
+    def endpoint(self) -> Path:
+        """See the module."""
+        return self.path / "endpoint.json"
+
+    @property
+    def launch(self) -> Path:
+        """See the module."""
+        return self.path / "launch.json"
+
+    @property
+    def log(self) -> Path:
+        """See the module."""
+        return self.path / "daemon.log"
+
+    def make(self) -> None:
+        """Make the folder when it is missing, and private in any case. Raises `StateError`."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            about = self.path.stat()
+            if about.st_uid != os.getuid():
+                raise StateError(f"the state folder {self.path} belongs to another user")
+            if stat.S_IMODE(about.st_mode) != 0o700:
+                self.path.chmod(0o700)
+        except OSError as error:
+            raise StateError(f"the state folder {self.path}: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder and be its one daemon for the length of the block.
+
+        Raises `AlreadyRunning`, and `StateError` when the folder cannot be used.
+        """
+        self.make()
+        try:
+            fd = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StateError(f"the state folder {self.path}: {error.strerror}") from None
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AlreadyRunning(self.path, _number(os.pread(fd, 32, 0))) from None
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+            # What a daemon that was killed left behind; nobody else can be using it now.
+            self.endpoint.unlink(missing_ok=True)
+            yield
+        finally:
+            # The file stays: one that is removed while another daemon waits for it locks nothing.
+            os.close(fd)
+
+    def holder(self) -> int | None:
+        """The pid of the daemon that runs on this folder; None when there is none. Blocks briefly.
+
+        A daemon whose pid is not in the file yet is one that is just starting: then 0.
+        """
+        try:
+            fd = os.open(self.lock, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _number(os.pread(fd, 32, 0)) or 0
+        finally:
+            os.close(fd)
+        return None
+
+    def read_endpoint(self) -> Endpoint | None:
+        """How to reach the daemon that runs on this folder; None when none takes clients."""
+        pid = self.holder()
+        value = read_json(self.endpoint) if pid is not None else None
+        if not isinstance(value, dict):
+            return None
+        try:
+            endpoint = Endpoint(
+                **{field.name: value[field.name] for field in attrs.fields(Endpoint)}
+            )
+        except KeyError:
+            return None
+        return endpoint if endpoint.pid == pid else None
+
+
+def read_json(path: Path) -> Any:
+    """The value in a file of ours; None when there is none that can be read."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def write_private(path: Path, value: Any) -> None:
+    """Put a JSON value into a file of mode 0600, whole or not at all. Raises OSError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+            file.write("\n")
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _number(text: bytes) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
