@@ -8,6 +8,7 @@ else about WebSocket is trio-websocket's.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from ahpd.protocol.frame import Frame
@@ -27,6 +28,7 @@ _REASON_BYTES = 123
 PING = bytes((_PING, 0))
 
 
+@functools.lru_cache(1024)  # lengths repeat, and the call is half of what framing costs
 def text_header(length: int) -> bytes:
     """The header of an unmasked, unfragmented text frame with `length` bytes of text."""
     if length < 126:
@@ -43,18 +45,11 @@ def close_frame(code: int, reason: str = "") -> bytes:
     return bytes((_CLOSE, len(payload))) + payload
 
 
-def framed(frame: Frame) -> bytes:
-    """The frame with its header; made once for each `Frame`."""
-    data = frame.framed
-    if data is None:
-        data = frame.framed = text_header(len(frame.text)) + frame.text
-    return data
-
-
 def writes(frames: Sequence[Frame], limit: int) -> Iterator[bytes]:
     """The bytes of all `frames`, in pieces to write one after another.
 
-    A piece is of about `limit` bytes at most, or is one long text.
+    A piece is of about `limit` bytes at most, or is one long text. Short frames get their framed
+    form here, once for all connections.
     """
     for start in range(0, len(frames), _JOINED):
         parts: list[bytes] = []
@@ -62,13 +57,15 @@ def writes(frames: Sequence[Frame], limit: int) -> Iterator[bytes]:
         for frame in frames[start : start + _JOINED]:
             data = frame.framed
             if data is None:
-                if len(frame.text) > _WHOLE:
-                    parts.append(text_header(len(frame.text)))
+                text = frame.text
+                header = text_header(len(text))
+                if len(text) > _WHOLE:
+                    parts.append(header)
                     yield b"".join(parts)
-                    yield frame.text
+                    yield text
                     parts, size = [], 0
                     continue
-                data = framed(frame)
+                data = frame.framed = header + text
             parts.append(data)
             size += len(data)
             if size >= limit:

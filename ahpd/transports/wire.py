@@ -17,6 +17,7 @@ leaves undone:
 from __future__ import annotations
 
 import fcntl
+import os
 import struct
 import termios
 from collections.abc import Callable, Sequence
@@ -131,11 +132,13 @@ class Wire(trio.abc.Stream):
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Write what trio-websocket has to say, a whole frame."""
-        async with self._lock:
-            if self._said_goodbye:
-                return  # a pong, or a close in answer to ours
-            await self._write(bytes(data))
-            self._said_goodbye = data[:1] == bytes((CLOSE_OPCODE,))
+        await self._take_turn()
+        try:
+            if not self._said_goodbye:  # else a pong, or a close in answer to ours
+                await self._write(data)
+                self._said_goodbye = data[:1] == bytes((CLOSE_OPCODE,))
+        finally:
+            self._lock.release()
 
     async def wait_send_all_might_not_block(self) -> None:
         """As the stream says; nobody asks."""
@@ -144,34 +147,62 @@ class Wire(trio.abc.Stream):
     # For us.
 
     async def send_frames(self, frames: Sequence[Frame]) -> None:
-        """Write text messages. Raises `trio.BrokenResourceError` or `trio.ClosedResourceError`."""
-        async with self._lock:
+        """Write text messages. Raises `trio.BrokenResourceError` or `trio.ClosedResourceError`.
+
+        One checkpoint, and as many more as there are pieces beyond the first or waits for room.
+        """
+        await self._take_turn()
+        try:
             if self._said_goodbye:
                 raise trio.ClosedResourceError
+            first = True
             for data in writes(frames, self._write_bytes):
+                if not first:
+                    await trio.lowlevel.checkpoint()
+                first = False
                 await self._write(data)
+        finally:
+            self._lock.release()
 
     async def send_ping(self) -> int:
         """Write a ping; the value that `acknowledged` reaches when the peer's machine has it."""
-        async with self._lock:
+        await self._take_turn()
+        try:
             if not self._said_goodbye:
                 await self._write(PING)
             return self.written
+        finally:
+            self._lock.release()
 
-    async def _write(self, data: bytes) -> None:
-        """Hand `data` to the kernel. The caller holds the lock. Once cut, never again."""
+    async def _take_turn(self) -> None:
+        """A checkpoint, and the lock, which whoever calls this must release."""
+        await trio.lowlevel.checkpoint()
+        try:
+            self._lock.acquire_nowait()  # `acquire` alone would be a second checkpoint
+        except trio.WouldBlock:
+            await self._lock.acquire()
+
+    async def _write(self, data: bytes | bytearray | memoryview) -> None:
+        """Hand `data` to the kernel. The caller holds the lock and has had its checkpoint.
+
+        Past a cut nothing is written any more. Goes straight to the descriptor, which trio made
+        non-blocking: trio's own `send` would add a turn of the scheduler to each write.
+        """
         if self._torn or self._closed:
             raise trio.ClosedResourceError
         self._torn = True
-        try:
-            # In pieces, so that the kernel is never asked to look at 64 MiB again and again.
-            with memoryview(data) as rest:
-                while rest:
-                    sent = await self._socket.send(rest[: self._write_bytes])
+        with memoryview(data) as view:
+            rest = view
+            while rest:
+                try:
+                    sent = os.write(self._socket.fileno(), rest[: self._write_bytes])
+                except BlockingIOError:
+                    await trio.lowlevel.wait_writable(self._socket)
+                except OSError as error:
+                    raise trio.BrokenResourceError from error
+                else:
                     self.written += sent
-                    rest = rest[sent:]  # noqa: PLW2901
-        except OSError as error:
-            raise trio.BrokenResourceError from error
+                    rest = rest[sent:]
         self._torn = False
 
     def acknowledged(self) -> int:
