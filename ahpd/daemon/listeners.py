@@ -114,6 +114,39 @@ class WebSocketListener(Actor[None]):
             raise
 
 
+class UnixListener(Actor[None]):
+    """Takes connections on a Unix socket, which may use the private requests."""
+
+    kind = "listener"
+
+    def __init__(self, host: Host, path: Path, limit: int, wrap: Wrap, boot: Boot) -> None:
+        self._host = host
+        self._path = path
+        self._limit = limit
+        self._wrap = wrap
+        self._boot = boot
+
+    async def on_start(self) -> None:
+        """Listen. Fails when the socket cannot be made."""
+        started = _Started()
+        self.spawn(self._listen, started, name="listen")
+        await started.event.wait()
+
+    async def _listen(self, started: _Started) -> None:
+        """Helper: until the actor ends."""
+        from ahpd.transports import unix  # noqa: PLC0415 - not for stdio
+
+        async def handler(transport: Transport) -> None:
+            private = PrivateTransport(self._wrap(transport), self.system)
+            await serve_connection(self.system, self._host, private)
+
+        try:
+            await unix.serve_unix(handler, self._path, limit=self._limit, task_status=started)
+        except (unix.SocketPathError, OSError) as error:
+            self._boot.refuse(f"cannot listen on {self._path}: {error}")
+            raise
+
+
 class StdioListener(Actor[None]):
     """Serves whoever started this process, over its standard input and output, and no longer."""
 

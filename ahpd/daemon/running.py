@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import attrs
 import trio
 
+from actors.caretaker import Caretaker
 from actors.host import Host
 from actors.tree import tree
 from ahpd import __version__
@@ -24,6 +26,7 @@ from ahpd.daemon.listeners import (
     Outcome,
     Port,
     StdioListener,
+    UnixListener,
     WebSocketListener,
     Wrap,
     listener_spec,
@@ -31,7 +34,9 @@ from ahpd.daemon.listeners import (
 )
 from ahpd.daemon.state import Endpoint, StateFolder, default_folder
 from ahpd.journal.memory import MemoryJournal
-from supervisors import ChildSpec, GaveUp, run_tree
+from supervisors import ChildSpec, GaveUp, Report, System, run_tree
+
+_log = logging.getLogger("ahpd.daemon")
 
 
 class CannotServe(Exception):
@@ -82,7 +87,8 @@ def serve(launch: Launch) -> str:
             launch.config.log.level, lambda text: redact(text).replace(token or "\0", "***")
         )
         host = build_host(launch.config, seed=_seed(), paths=_paths(launch))
-        return trio.run(_Daemon(launch, folder, host, token).run)
+        with _capture(launch) as wrap:
+            return trio.run(_Daemon(launch, folder, host, token, wrap).run)
 
 
 def _token(launch: Launch, folder: StateFolder) -> str | None:
@@ -110,7 +116,9 @@ def _token(launch: Launch, folder: StateFolder) -> str | None:
 class _Daemon:
     """One run of `serve`."""
 
-    def __init__(self, launch: Launch, folder: StateFolder, host: Host, token: str | None) -> None:
+    def __init__(
+        self, launch: Launch, folder: StateFolder, host: Host, token: str | None, wrap: Wrap
+    ) -> None:
         from ahpd.transports.auth import is_loopback  # noqa: PLC0415
         from ahpd.transports.upgrade import Admission  # noqa: PLC0415
 
@@ -119,6 +127,7 @@ class _Daemon:
         self._folder = folder
         self._host = host
         self._token = token
+        self._wrap = wrap
         self._boot = Boot()
         names = set(config.allowed_hosts)
         if not is_loopback(config.host):
@@ -133,22 +142,30 @@ class _Daemon:
 
     async def run(self) -> str:
         """Until it is stopped."""
-        with ExitStack() as stack:
-            wrap = _tap(self._launch, stack)
-            websocket = listener_spec(
-                "websocket", WebSocketListener, self._host, self._port, wrap, self._boot
-            )
-            announcement = Announcement(
-                self._endpoint,
-                self._folder.endpoint,
-                self._launch.endpoint_file,
-                self._say,
-                self._boot,
-            )
-            announcer = ChildSpec("announcer", Announcer, (announcement,))
-            return await _run(
-                self._launch, self._host, self._boot, listeners_spec(websocket), announcer
-            )
+        config = self._launch.config
+        websocket = listener_spec(
+            "websocket", WebSocketListener, self._host, self._port, self._wrap, self._boot
+        )
+        unix = listener_spec(
+            "unix",
+            UnixListener,
+            self._host,
+            self._folder.socket,
+            config.limits.message_bytes,
+            self._wrap,
+            self._boot,
+        )
+        announcement = Announcement(
+            self._endpoint,
+            self._folder.endpoint,
+            self._launch.endpoint_file,
+            self._say,
+            self._boot,
+        )
+        announcer = ChildSpec("announcer", Announcer, (announcement,))
+        return await _run(
+            self._launch, self._host, self._boot, listeners_spec(websocket, unix), announcer
+        )
 
     def _endpoint(self) -> Endpoint:
         query = f"/?tkn={self._token}" if self._token is not None else "/"
@@ -187,31 +204,40 @@ def serve_stdio(launch: Launch, read_fd: int, write_fd: int) -> str:
         if launch.state_dir is not None:
             stack.enter_context(StateFolder(launch.state_dir).held())
         host = build_host(launch.config, seed=_seed(), paths=_paths(launch))
-        return trio.run(_run_stdio, launch, host, read_fd, write_fd)
+        wrap = stack.enter_context(_capture(launch))
+        return trio.run(_run_stdio, launch, host, wrap, read_fd, write_fd)
 
 
-async def _run_stdio(launch: Launch, host: Host, read_fd: int, write_fd: int) -> str:
+async def _run_stdio(launch: Launch, host: Host, wrap: Wrap, read_fd: int, write_fd: int) -> str:
     from ahpd.transports.stdio import fd_transport  # noqa: PLC0415
 
     outcome = Outcome()
-    with ExitStack() as stack:
-        wrap = _tap(launch, stack)
-        transport = fd_transport(read_fd, write_fd, limit=launch.config.limits.message_bytes)
-        stdio = listener_spec("stdio", StdioListener, host, transport, wrap, outcome)
-        reason = await _run(launch, host, Boot(), listeners_spec(stdio))
+    transport = fd_transport(read_fd, write_fd, limit=launch.config.limits.message_bytes)
+    stdio = listener_spec("stdio", StdioListener, host, transport, wrap, outcome)
+    reason = await _run(launch, host, Boot(), listeners_spec(stdio))
     if not outcome.ended_by_peer and not reason.startswith("SIG"):
         raise HostFailed("the connection failed inside the host")
     return reason
 
 
 async def _run(launch: Launch, host: Host, boot: Boot, *more: ChildSpec) -> str:
+    caretaker = Caretaker(host)
+
+    def report(report: Report) -> None:
+        logs.log_report(report)
+        try:
+            caretaker(report)
+        except Exception:  # noqa: BLE001 - a sink that raises is not called again
+            _log.exception("the caretaker failed")
+
     try:
         return await run_tree(
             tree(host, MemoryJournal(), *more),
             stop_within=launch.config.limits.stop_seconds,
             signals=True,
             seed=_seed(),
-            report=logs.log_report,
+            report=report,
+            task_status=_Attach(caretaker),
         )
     except GaveUp as error:
         if boot.refusal is not None:
@@ -219,8 +245,32 @@ async def _run(launch: Launch, host: Host, boot: Boot, *more: ChildSpec) -> str:
         raise HostFailed(str(error)) from error
 
 
-def _tap(launch: Launch, stack: ExitStack) -> Wrap:
-    return lambda transport: transport
+class _Attach(trio.TaskStatus[System]):
+    """Hands the running tree to the caretaker."""
+
+    def __init__(self, caretaker: Caretaker) -> None:
+        self._caretaker = caretaker
+
+    def started(self, value: System | None = None) -> None:
+        assert value is not None
+        self._caretaker.attach(value)
+
+
+@contextmanager
+def _capture(launch: Launch) -> Iterator[Wrap]:
+    """What is put around each connection's transport: a capture, when one is wanted."""
+    if launch.wire is None:
+        yield lambda transport: transport
+        return
+    from ahpd.transports.tap import capturing  # noqa: PLC0415 - seldom wanted
+
+    with ExitStack() as stack:
+        try:
+            limit = launch.config.limits.wire_bytes
+            capture = stack.enter_context(capturing(launch.wire, limit=limit))
+        except OSError as error:
+            raise ConfigError(f"--wire: {launch.wire}: {error.strerror}") from None
+        yield capture.tap
 
 
 def _paths(launch: Launch) -> Sequence[Path]:
