@@ -153,28 +153,20 @@ class Actor(Generic[M]):
         life = self._life
         mailbox = life.cell.mailbox
 
-        def undo() -> None:
-            monitor.cancel()
-
         def tell(down: Down) -> None:
-            if life.subscriptions is not None:
-                life.subscriptions.pop(undo, None)
+            life.unsubscribe(take_back)
             mailbox.push_urgent(down)
 
         def take_back() -> None:
+            life.unsubscribe(take_back)
             plain.cancel()
-            if life.subscriptions is not None:
-                life.subscriptions.pop(undo, None)
             mailbox.discard_urgent(
                 lambda message: isinstance(message, Down) and message.monitor == plain.number
             )
 
-        if life.subscriptions is None:
-            life.subscriptions = {}
-        life.subscriptions[undo] = None
+        life.subscribe(take_back)
         plain = life.cell.system.monitor(path, tell)
-        monitor = attrs.evolve(plain, cancel=take_back)
-        return monitor
+        return attrs.evolve(plain, cancel=take_back)
 
     def link(self, path: str) -> None:
         """Die together with the actor at `path`: an end of either but a normal one ends both.

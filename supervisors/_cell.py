@@ -79,6 +79,8 @@ class Cell:
         if self.mailbox.shut is not None and self.mailbox.shut is not _SUPERVISOR:
             self.mailbox.reopen()
         self.life = Life(self, driver)
+        if self.probe is not None:
+            self.probe.began(self)
         return self.life
 
     def settle(self, where: Settled, exit: Exit | None) -> None:
@@ -187,6 +189,17 @@ class Life:
             self.doom = Exit(kind, reason)
         self.scope.cancel(reason=reason)
 
+    def subscribe(self, undo: Callable[[], None]) -> None:
+        """It has asked to be told something: call `undo` when it ends before it was told."""
+        if self.subscriptions is None:
+            self.subscriptions = {}
+        self.subscriptions[undo] = None
+
+    def unsubscribe(self, undo: Callable[[], None]) -> None:
+        """It has been told, or does not want to be any more."""
+        if self.subscriptions is not None:
+            self.subscriptions.pop(undo, None)
+
     def probe_changed(self) -> None:
         """The cell's probe came or went: look at it before the next message."""
         self.attention = (
@@ -220,7 +233,7 @@ class Life:
         for undo in list(self.subscriptions or ()):
             undo()
         if cell.probe is not None:
-            cell.probe.end_step()
+            cell.probe.ended(cell, exit)
         if cell.watchers is not None:
             watchers, cell.watchers = cell.watchers, None
             watchers.tell(cell.path, exit)

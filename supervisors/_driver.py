@@ -128,6 +128,7 @@ class Driver:
         self._sleeper: trio.lowlevel.Task | None = None
         self._outcome: Done | GiveUp | None = None
         self._told_ready = False
+        self._stop_asked = False
         self._restarts = 0
 
     # ---- posted from elsewhere, all sync --------------------------------------------------------
@@ -142,6 +143,7 @@ class Driver:
 
     def ask_stop(self, reason: str) -> None:
         """Stop all children in order, then end."""
+        self._stop_asked = True
         self._post(StopAll(reason))
 
     def add(self, spec: ChildSpec) -> _Wish:
@@ -171,7 +173,7 @@ class Driver:
         return wish
 
     def _check_open(self) -> None:
-        if self.policy.closing or any(isinstance(event, StopAll) for event in self._inbox):
+        if self.policy.closing or self._stop_asked:
             raise ActorGone(self.path, "the supervisor is stopping")
 
     def _check_child(self, id: str) -> None:

@@ -46,6 +46,9 @@ class Watchers:
     def __init__(self) -> None:
         self._by_number: dict[int, Callable[[Exit], None]] = {}
 
+    def __len__(self) -> int:
+        return len(self._by_number)
+
     def add(self, number: int, tell: Callable[[Exit], None]) -> None:
         """Tell this one too; `tell` must not fail or wait."""
         self._by_number[number] = tell

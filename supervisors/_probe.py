@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from supervisors._events import Note
+from supervisors._exits import Exit
 from supervisors._mailbox import Envelope
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 class TraceKind(Enum):
     """What a trace event is about."""
 
+    STARTED = "started"  #: an incarnation begins
     MESSAGE = "message"  #: taken from the mailbox, about to be handled
     HANDLED = "handled"
     HELD = "held"  #: suspended, by hand or at a breakpoint
     RESUMED = "resumed"
+    ENDED = "ended"  #: the incarnation is over; `message` is its `Exit`
 
 
 @attrs.frozen
@@ -179,6 +182,15 @@ class Probe:
                 self.end_step()
         if self.faults is not None:
             await self.faults.after(life)
+
+    def began(self, cell: Cell) -> None:
+        """A new incarnation."""
+        self._emit(cell, TraceKind.STARTED, None)
+
+    def ended(self, cell: Cell, exit: Exit) -> None:
+        """The incarnation is over."""
+        self.end_step()
+        self._emit(cell, TraceKind.ENDED, exit)
 
     def end_step(self) -> None:
         """Nothing more will be stepped over."""

@@ -56,8 +56,8 @@ async def run_tree(
     """
     system = System(seed=seed, report=report, keep=keep, faults=faults)
     root = Driver(system, "", spec)
-    system.set_root(root)
     ward = _Ward(system, root, stop_within, last_resort or (_end_process if signals else None))
+    system.set_root(root, ward.leave)
     with ExitStack() as stack:
         received = stack.enter_context(trio.open_signal_receiver(*SIGNALS)) if signals else None
         task_status.started(system)
@@ -124,8 +124,9 @@ class _Ward:
             outer.cancel_scope.cancel(reason="the tree is down")
         return outcome
 
-    def _leave(self, reason: str) -> None:
-        self._system.stop(reason)
+    def leave(self, reason: str) -> None:
+        """Ask for an ordered stop, and see to it that it ends. Sync."""
+        self._root.ask_stop(reason)
         deadline = self._system.now() + self._stop_within
         self._scope.deadline = min(self._scope.deadline, deadline)
         self._cut.deadline = self._scope.deadline
@@ -134,7 +135,7 @@ class _Ward:
         try:
             await trio.sleep_forever()
         finally:
-            self._leave("cancelled from outside")
+            self.leave("cancelled from outside")
 
     async def _listen(self, received: AsyncIterator[int]) -> None:
         count = 0
@@ -143,7 +144,7 @@ class _Ward:
             name = signal.Signals(number).name
             self._system.report(Note.STOPPED, "", f"{name} number {count}")
             if count == 1:
-                self._leave(name)
+                self.leave(name)
             elif count == 2:
                 self._scope.cancel(reason=f"a second {name}")
                 self._cut.cancel(reason=f"a second {name}")

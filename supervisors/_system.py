@@ -69,6 +69,7 @@ class System:
         self._faults = faults
         self._numbers = 0
         self._root: Driver | None = None
+        self._leave: Callable[[str], None] = lambda _reason: None
         if faults is not None:
             faults.installed(self.report)
 
@@ -95,14 +96,17 @@ class System:
         return driver
 
     def stop(self, reason: str = "asked to stop") -> None:
-        """Ask the whole tree for an ordered stop. Sync; `run_tree` returns when it is done."""
-        if self._root is not None:
-            self._root.ask_stop(reason)
+        """Ask the whole tree for an ordered stop, bounded by the ``stop_within`` it runs with.
 
-    def set_root(self, root: Driver) -> None:
-        """The root supervisor, once, before it runs."""
+        Sync; `run_tree` returns when it is done. Again is harmless, and does not extend the time.
+        """
+        self._leave(reason)
+
+    def set_root(self, root: Driver, leave: Callable[[str], None]) -> None:
+        """The root supervisor and the way to stop it, once, before it runs."""
         assert self._root is None
         self._root = root
+        self._leave = leave
 
     @property
     def stopping(self) -> bool:
@@ -135,19 +139,26 @@ class System:
             last = cell.last_exit if cell is not None else None
             self._break(life, path, last or Exit(ExitKind.LOST, "no actor at this path"))
             return
-        self._link_one_way(life.cell, cell, other)
-        self._link_one_way(cell, life.cell, life)
+        self._link_one_way(life.cell, other)
+        self._link_one_way(cell, life)
 
-    def _link_one_way(self, ends: Cell, dies: Cell, dying: Life) -> None:
-        """When `ends` ends, `dying` (the life at `dies`) is to die."""
+    def _link_one_way(self, ends: Cell, dying: Life) -> None:
+        """When the actor at `ends` ends, the life `dying` is to die."""
+        number = self.number()
+
+        def undo() -> None:
+            if ends.watchers is not None:
+                ends.watchers.remove(number)
 
         def broken(exit: Exit) -> None:
+            dying.unsubscribe(undo)
             # In an ordered stop of everything each actor gets its turn and its grace.
-            if exit.kind is not ExitKind.NORMAL and not self.stopping and dies.life is dying:
+            if exit.kind is not ExitKind.NORMAL and not self.stopping:
                 self._break(dying, ends.path, exit)
 
-        self._numbers += 1
-        ends.watch().add(self._numbers, broken)
+        # The one that dies takes its wish to know along, so `broken` never finds it dead.
+        dying.subscribe(undo)
+        ends.watch().add(number, broken)
 
     def _break(self, life: Life, path: str, exit: Exit) -> None:
         if life.actor is not None and life.actor.traps_links:

@@ -74,7 +74,7 @@ class Inspection:
     handled: int
     mailbox: MailboxStats
     in_hand: object
-    in_hand_since: float | None
+    in_hand_sent_at: float | None
     waiting: tuple[object, ...]
     recent: tuple[tuple[float, object], ...]
     waits_at: tuple[str, ...]
@@ -274,7 +274,7 @@ def _inspect(cell: Cell) -> Inspection:
         handled=life.handled if life is not None else 0,
         mailbox=cell.mailbox.statistics(),
         in_hand=in_hand[0] if in_hand is not None else None,
-        in_hand_since=in_hand[2] if in_hand is not None else None,
+        in_hand_sent_at=in_hand[2] if in_hand is not None else None,
         waiting=tuple(envelope[0] for envelope in cell.mailbox),
         recent=tuple(probe.recent or ()) if probe is not None else (),
         waits_at=tuple(await_frames(life.task)) if life is not None else (),

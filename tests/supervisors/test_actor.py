@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from supervisors import (
     Actor,
@@ -25,7 +26,15 @@ from supervisors import (
     running,
 )
 from supervisors import MailboxSpec as Mailbox
-from supervisors.testing import Deed, FakeChild, leak_check, run_seeded
+from supervisors.testing import (
+    Cutter,
+    Deed,
+    FakeChild,
+    check_tree,
+    cut_at_every_step,
+    leak_check,
+    run_seeded,
+)
 from tests.supervisors._tree import AT_ONCE, TEMPORARY, Log, fake, tree
 
 
@@ -444,6 +453,30 @@ def _seen(ref: Ref[Any]) -> list[object]:
     assert cell.life is not None
     assert isinstance(cell.life.actor, FakeChild)
     return cell.life.actor.seen
+
+
+def test_a_caller_cut_at_any_step_leaves_no_trace_of_its_call() -> None:
+    def run(cutter: Cutter) -> None:
+        async def main() -> None:
+            scope = trio.CancelScope()
+            cutter.cut = scope.cancel
+            async with running(tree(fake("a", Log()))) as system:
+                a = await system.wait_for("a")
+
+                async def caller() -> None:
+                    with scope:
+                        for n in range(2):
+                            assert await a.call(n, within=5) == n
+
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(caller, name="caller")
+                assert await a.call("after", within=5) == "after"
+                assert _seen(a) in ([0, 1, "after"], [0, "after"], ["after"])
+                check_tree(system)
+
+        trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0), instruments=[cutter])
+
+    assert cut_at_every_step(run, "caller") == 3
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

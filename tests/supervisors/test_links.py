@@ -151,6 +151,24 @@ async def test_linked_actors_die_together(victim: str) -> None:
         assert system.supervisor().statistics().restarts == 3
 
 
+async def test_nothing_is_left_of_the_links_and_monitors_of_the_dead() -> None:
+    log = Log()
+    children = [ChildSpec("a", Trapper, (log,)), ChildSpec("t", Trapper, (Log(),))]
+    async with running(tree(*children)) as system:
+        t = await system.wait_for("t")
+        for _ in range(3):
+            for wish in ("link", "monitor"):
+                await t.call((wish, "a"), within=1)
+            sys.kill(t)
+            await trio.sleep(1)
+        cell = system.ref("a").cell
+        assert cell is not None
+        assert cell.life is not None
+        assert log == ["broken t killed"] * 3
+        assert not cell.life.subscriptions
+        assert not cell.watchers
+
+
 async def test_a_normal_end_breaks_no_link() -> None:
     log = Log()
     a = fake("a", Log(), restart=Restart.TRANSIENT)

@@ -31,6 +31,16 @@ async def test_the_budget_of_the_stop_ends_a_child_that_will_not() -> None:
     assert trio.current_time() == 8
 
 
+async def test_a_stop_from_inside_has_the_same_budget() -> None:
+    hangs = fake("a", Log(), on_stop=Deed.HANG, shutdown=Shutdown(grace=None))
+    async with running(tree(hangs), stop_within=3.0) as system:
+        await system.wait_for("a")
+        system.stop("time to go")
+        await trio.sleep(2)
+        system.stop("really")
+    assert trio.current_time() == 3
+
+
 async def test_the_last_resort_is_told_who_is_left() -> None:
     left: list[str] = []
     shields = fake("b", Log(), shielded=100.0)

@@ -240,6 +240,22 @@ async def test_a_trace_shows_what_was_done_and_how_long_it_took() -> None:
     ]
 
 
+async def test_a_trace_goes_on_over_a_restart() -> None:
+    events: list[sys.TraceEvent] = []
+    async with running(tree(fake("a", Log()))) as system:
+        a = await system.wait_for("a")
+        sys.trace(a, events.append)
+        a.cast(Deed.CRASH)
+        await trio.sleep(1)
+    assert [(event.kind.value, event.incarnation) for event in events] == [
+        ("message", 1),
+        ("ended", 1),
+        ("started", 2),
+        ("ended", 2),
+    ]
+    assert str(events[1].message) == "crashed: ValueError: a crashed as told"
+
+
 async def test_a_trace_sink_that_raises_is_removed_and_reported() -> None:
     reports: list[Report] = []
 
