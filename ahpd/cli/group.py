@@ -55,6 +55,10 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     modules={
         "serve": "ahpd.cli.serve",
+        "start": "ahpd.cli.start",
+        "stop": "ahpd.cli.stop",
+        "status": "ahpd.cli.status",
+        "restart": "ahpd.cli.restart",
         "conform": "ahpd.cli.conform",
         "wire": "ahpd.cli.wire",
     },

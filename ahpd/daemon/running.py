@@ -32,7 +32,7 @@ from ahpd.daemon.listeners import (
     listener_spec,
     listeners_spec,
 )
-from ahpd.daemon.state import Endpoint, StateFolder, default_folder
+from ahpd.daemon.state import Endpoint, StateFolder, default_folder, write_private
 from ahpd.journal.memory import MemoryJournal
 from supervisors import ChildSpec, GaveUp, Report, System, run_tree
 
@@ -87,8 +87,18 @@ def serve(launch: Launch) -> str:
             launch.config.log.level, lambda text: redact(text).replace(token or "\0", "***")
         )
         host = build_host(launch.config, seed=_seed(), paths=_paths(launch))
+        _remember(launch, folder)
         with _capture(launch) as wrap:
             return trio.run(_Daemon(launch, folder, host, token, wrap).run)
+
+
+def _remember(launch: Launch, folder: StateFolder) -> None:
+    """How this daemon was started, for whoever restarts it."""
+    try:
+        how = {"arguments": list(launch.arguments), "folder": os.getcwd()}
+        write_private(folder.launch, how)
+    except OSError as error:
+        raise CannotServe(f"cannot write {folder.launch}: {error.strerror}") from None
 
 
 def _token(launch: Launch, folder: StateFolder) -> str | None:

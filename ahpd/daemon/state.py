@@ -165,6 +165,11 @@ class StateFolder:
         return endpoint if endpoint.pid == pid else None
 
 
+def folder_at(name: str | None) -> StateFolder:
+    """The state folder of that name, or the usual one."""
+    return StateFolder(default_folder() if name is None else Path(name).expanduser())
+
+
 def read_json(path: Path) -> Any:
     """The value in a file of ours; None when there is none that can be read."""
     try:
