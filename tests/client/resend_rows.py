@@ -103,6 +103,9 @@ ORDER: JSON = {"type": "chat/queuedMessagesReordered", "order": ["b", "a"]}
 TITLE: JSON = {"type": "session/titleChanged", "title": "Mine"}
 READ: JSON = {"type": "session/isReadChanged", "isRead": True}
 CONFIG: JSON = {"type": "session/configChanged", "config": {"mode": "fast"}}
+REPLACE: JSON = CONFIG | {"replace": True}
+ARCHIVE: JSON = {"type": "chat/isArchivedChanged", "isArchived": True}
+DRAFT: JSON = {"type": "chat/draftChanged", "draft": said("mine")}
 JOIN: JSON = {
     "type": "session/activeClientSet",
     "activeClient": {"clientId": "phone", "tools": []},
@@ -145,6 +148,13 @@ def plugins(*enablement: JSON, title: str = "P") -> JSON:
     if enablement:
         entry["enablement"] = list(enablement)
     return session(customizations=[entry])
+
+
+def nested() -> JSON:
+    """A plugin with a prompt that has children of its own kind of entry inside."""
+    prompt = {"type": "prompt", "id": "p", "uri": "file:///p/q", "name": "Q"}
+    outer = {"type": "plugin", "id": "o", "uri": "file:///o", "name": "O"}
+    return session(customizations=[outer, outer | {"id": "o2", "children": [prompt]}])
 
 
 def files(*, reviewed: bool) -> JSON:
@@ -304,6 +314,13 @@ ROWS = [
         Resend,
     ),
     Row("another mode", configured(mode="slow"), configured(mode="best"), CONFIG, "absent", Drop),
+    Row("all values", configured(a="1"), configured(a="1"), REPLACE, "absent", Resend),
+    Row("all values", configured(a="1"), configured(a="1", b="2"), REPLACE, "absent", Drop),
+    Row("an entry inside", nested(), nested(), TOGGLE, "absent", Resend),
+    Row("no such entry", nested(), session(), TOGGLE, "absent", Drop, "no longer"),
+    Row("not archived", chat(), chat(status=40), ARCHIVE, "absent", Resend),
+    Row("same draft", chat(draft=said("a")), chat(draft=said("a")), DRAFT, "absent", Resend),
+    Row("other draft", chat(draft=said("a")), chat(draft=said("b")), DRAFT, "absent", Drop),
     Row("no config", session(), session(), CONFIG, "absent", Drop, "no longer"),
     Row("not in it any more", session(), session(), JOIN, "unknown", Resend),
     Row(

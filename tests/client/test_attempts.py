@@ -7,7 +7,7 @@ import trio
 
 from ahpd.client import Backoff, Client, ConnectionLost, RequestTimeout
 from ahpd.protocol import ROOT, ErrorCode, ProtocolError, jsonrpc
-from tests.client.stage import settle, staged
+from tests.client.stage import settle, staged, turn
 from tests.client.support import (
     CHAT,
     CHAT_STATE,
@@ -253,3 +253,46 @@ async def test_closed_while_it_waits_it_is_gone_at_once(wire: Wiretap) -> None:
     assert operation.outcome is not None
     assert operation.outcome.reason == "the client was closed"
     assert stage.diary.statuses[-1] == "closed"
+
+
+async def test_a_channel_whose_hole_cannot_be_filled_ends_the_connection(wire: Wiretap) -> None:
+    async with staged(wire, backoff=Backoff(first=1)) as stage:
+        rogue = Side(stage.side.transport, wire.connection("rogue", legal="c2h"))
+        await rogue.send(jsonrpc.notification("action", {"channel": CHAT, "serverSeq": 11}))
+        await stage.side.expect("subscribe")
+        await stage.side.ended()  # after the deadline of the request
+        side = await stage.host.accept()
+        # What is stale is not resumed but taken anew.
+        assert (await side.replay()).params["subscriptions"] == [ROOT, SESSION]
+        request = await side.expect("subscribe")
+        state = {**CHAT_STATE, "activeTurn": turn("t1")}
+        await side.answer(request, {"snapshot": snapshot(state, 12).wire()})
+        await stage.client.wait_status("connected")
+        assert stage.texts() == ["Fix the build"]
+
+
+async def test_a_channel_dropped_between_taking_out_and_sending_ends_its_operations(
+    wire: Wiretap,
+) -> None:
+    async def on_resumed(client: Client) -> None:
+        if client.next_client_seq > 1:
+            client.unsubscribe(CHAT)
+
+    async with staged(wire, on_resumed=on_resumed) as stage:
+        operation = stage.client.dispatch(CHAT, started("t1"))
+        await stage.lose()
+        async with stage.back() as side:
+            await side.replay()
+        assert (await operation.wait()).reason == "unsubscribed"
+        assert stage.diary.settled == [operation]
+
+
+async def test_an_observer_that_raises_ends_the_client(wire: Wiretap) -> None:
+    def bug(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with pytest.RaisesGroup(ZeroDivisionError, allow_unwrapped=True, flatten_subgroups=True):
+        async with staged(wire) as stage:
+            stage.client.observe(CHAT, bug)
+            await stage.side.tell(envelope(11, started("t1")))
+            await trio.sleep_forever()

@@ -207,6 +207,25 @@ async def test_a_state_that_is_not_ready_is_subscribed_again(wire: Wiretap) -> N
         await stage.side.nothing_more()
 
 
+async def test_a_state_that_comes_late_proves_no_more_than_a_snapshot(wire: Wiretap) -> None:
+    async with staged(wire) as stage:
+        operation = stage.client.dispatch(CHAT, started("t1"))
+        await settle()
+        await stage.lose()
+        async with stage.back() as side:
+            await side.refuse(await side.expect("reconnect"), ErrorCode.NOT_FOUND)
+            await side.welcome(
+                snapshot(ROOT_STATE, 3, ROOT), snapshot(SESSION_STATE, 3, SESSION), number=3
+            )
+            state = {**CHAT_STATE, "turnsNextCursor": "older"}
+            await side.answer(
+                await side.expect("subscribe"), {"snapshot": snapshot(state, 3).wire()}
+            )
+        await stage.side.nothing_more()
+        assert operation.outcome is not None
+        assert operation.outcome.reason == "it may have run: not all turns since then are loaded"
+
+
 async def test_a_state_that_never_comes_is_dropped(wire: Wiretap) -> None:
     async with staged(wire) as stage:
         operation = stage.client.dispatch(CHAT, started("t1"))
