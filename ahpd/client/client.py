@@ -122,7 +122,7 @@ class Client(Commands):
         calls.append(on_change)
         return lambda: calls.remove(on_change)
 
-    async def until(self, channel: URI, predicate: Callable[[Any], T]) -> T:
+    async def until(self, channel: URI, predicate: Callable[[Any], T | None]) -> T:
         """Wait until `predicate` of a channel's optimistic state is true, and return what it gave.
 
         Waits through lost connections. Raises `ChannelGone`, and `ConnectionLost` when the client
