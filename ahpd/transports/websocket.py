@@ -351,14 +351,16 @@ class _Gate:
         self._shaking[scope] = None
         if len(self._shaking) > self._limits.handshakes:
             # The newest is the likeliest to be honest: honest handshakes take no time.
-            next(iter(self._shaking)).cancel()
+            oldest = next(iter(self._shaking))
+            del self._shaking[oldest]  # at once: the next to come must find another
+            oldest.cancel()
         try:
             with scope:
                 if await self._admit(wire, transport.peer):
                     nursery.start_soon(transport.run)
                     await transport.opened.wait()
         finally:
-            del self._shaking[scope]
+            self._shaking.pop(scope, None)
         if scope.cancelled_caught:
             _log.info("%s: no WebSocket handshake in time", transport.peer)
 
