@@ -154,9 +154,10 @@ class Ledger:
         """
         if channel.closed:
             return False
+        other = None if windowed is None else dumps(windowed.wire())
         entry = self._entry(channel, action, raw, origin, None)
-        if windowed is not None:
-            entry.windowed = _params(channel, dumps(windowed.wire()), entry.seq, origin, None)
+        if other is not None:
+            entry.windowed = _params(channel, other, entry.seq, origin, None)
         channel.state = state
         channel.seq = entry.seq
         self._put(entry)
@@ -194,9 +195,10 @@ class Ledger:
         origin: Origin | None,
         reason: str | None,
     ) -> Entry:
-        self.seq += 1
+        # The text first: what cannot be written as JSON must not leave a hole in the numbers.
         text = dumps(raw if action is None or raw is not None else action.wire())
-        params = _params(channel, text, self.seq, origin, reason)
+        params = _params(channel, text, self.seq + 1, origin, reason)
+        self.seq += 1
         return Entry(self.seq, channel, action, params)
 
     def _put(self, item: Entry | Release) -> None:

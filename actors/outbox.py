@@ -72,7 +72,7 @@ class Outbox:
         """Write `frame` before anything that waits; for answers that depend on no state."""
         if self._admit(frame):
             self._urgent.append(frame)
-            self._hurry()
+            self._wake.set()  # and no more: what is held back stays so, and is still waited for
 
     def put_entry(self, entry: Entry, frame: Frame, hold: float = 0.0) -> None:
         """Write an envelope, within `hold` seconds."""
@@ -135,7 +135,7 @@ class Outbox:
             if self._queue and self._due <= trio.current_time():
                 return self._take_all()
             self._wake = trio.Event()
-            with trio.move_on_at(self._due if self._due > 0 else math.inf):
+            with trio.move_on_at(self._due):
                 await self._wake.wait()
         return Batch([], [], 0)
 
