@@ -53,6 +53,8 @@ from ahpd.transports.port import Transport, TransportClosed
 from supervisors import (
     Actor,
     ActorGone,
+    ActorParked,
+    Bug,
     CallFailed,
     ChildSpec,
     MailboxFull,
@@ -239,18 +241,23 @@ class Connection(Actor[Incoming]):
             dispatch = Dispatch(channel, origin, self, raw, None, str(error.fault))
         try:
             await self.find(channel.path).send(dispatch, cost=512)
+        except ActorParked:
+            self._refuse_parked(dispatch)  # at once: what the client sends next must not wait
         except ActorGone:
             await self._dispatch_later(dispatch)
 
     async def _dispatch_later(self, dispatch: Dispatch) -> None:
-        """Its actor is down: wait for it a little, then refuse, so that there is an answer."""
+        """Its actor is not there yet: wait a little, then refuse, so that there is an answer."""
         channel = dispatch.channel
         with trio.move_on_after(RESTART_WITHIN), suppress(ActorGone):
             await self.system.registry.wait_for(channel.path)
             await self.find(channel.path).send(dispatch, cost=512)
             return
+        self._refuse_parked(dispatch)
+
+    def _refuse_parked(self, dispatch: Dispatch) -> None:
         self.host.ledger.answer(
-            channel,
+            dispatch.channel,
             dispatch.raw,
             origin=dispatch.origin,
             asker=self,
@@ -274,11 +281,23 @@ class Connection(Actor[Incoming]):
                 await self._beside.acquire_on_behalf_of(turn)
                 self.spawn(self._answer_beside, turn, served, message, params, name=message.method)
                 return
+            await self._answer(served, message, params)
+        except ProtocolError as error:
+            self._fail(message.id, error)
+
+    async def _answer(self, served: Served, message: Request, params: Any) -> None:
+        """Exactly one answer, whatever the handler does (R-1.9)."""
+        try:
             result = await served.handler(self, params)
         except CallFailed as error:
             self._fail(message.id, as_protocol_error(error))
         except ProtocolError as error:
             self._fail(message.id, error)
+        except Bug:
+            raise
+        except Exception:  # noqa: BLE001 a fault of ours: the peer hears of it (B68) and stays
+            _log.exception("%s: %s failed", self.path, message.method)
+            self._fail(message.id, _broken(message.method))
         else:
             self._succeed(message, result)
 
@@ -287,13 +306,7 @@ class Connection(Actor[Incoming]):
     ) -> None:
         """Helper: a request that may take its time."""
         try:
-            result = await served.handler(self, params)
-        except CallFailed as error:
-            self._fail(message.id, as_protocol_error(error))
-        except ProtocolError as error:
-            self._fail(message.id, error)
-        else:
-            self._succeed(message, result)
+            await self._answer(served, message, params)
         finally:
             self._beside.release_on_behalf_of(turn)
 
@@ -323,7 +336,7 @@ class Connection(Actor[Incoming]):
     def _succeed(self, message: Request, result: Any) -> None:
         """Answer after everything that was said before (R-9.1, R-9.72)."""
         if isinstance(result, Deferred):
-            self.post_deferred(message.id, result)
+            self._post_deferred(message, result)
             return
         value = result.wire() if isinstance(result, Wire) else result
         self.post(frame(success(message.id, value)))
@@ -343,18 +356,31 @@ class Connection(Actor[Incoming]):
         """Send `answer` at this place in the host's order."""
         self.host.ledger.post(lambda: self.outbox.put(answer))
 
-    def post_deferred(self, id: Id, answer: Deferred) -> None:
+    def _post_deferred(self, message: Request, answer: Deferred) -> None:
         """Have the answer made at this place in the host's order, and its effects right after."""
 
         def release() -> None:
-            self.outbox.put(answer.make(id))
+            try:
+                made = answer.make(message.id)
+            except Exception:  # noqa: BLE001 tried again it would stop the sequencer for good
+                _log.exception("%s: the answer to %s failed", self.path, message.method)
+                self.outbox.put(frame(failure(message.id, _broken(message.method))))
+                return
+            self.outbox.put(made)
             answer.after()
 
         self.host.ledger.post(release)
 
     def unsubscribe(self, uri: URI) -> None:
-        """R-4.36; for a session the client leaves, when none of its windows still hears it."""
-        leave_channel(self, uri)
+        """R-4.36; for a session the client leaves, when none of its windows still hears it.
+
+        In its place in the order, or it would overtake the `subscribe` it means to undo.
+        """
+        self.host.ledger.post(lambda: leave_channel(self, uri))
+
+
+def _broken(method: str) -> ProtocolError:
+    return ProtocolError(ErrorCode.INTERNAL_ERROR, f"{method} failed inside the host")
 
 
 def _with_channel(method: Method, params: Object) -> JSON:

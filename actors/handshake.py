@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from actors.clients import ClientRecord
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
 LONGEST_ID = 512
 
 
-def _join(connection: Connection, client_id: str, version: str) -> ClientRecord:
+def _join(
+    connection: Connection, client_id: str, version: str, wanted: Collection[URI] = ()
+) -> ClientRecord:
+    """The connection is this client's, which still holds the states of `wanted`, and no others."""
     record = connection.host.clients.join(client_id, version, connection)
+    kept = _still_heard(connection, record, wanted)
+    for uri in record.baselines.keys() - kept:
+        del record.baselines[uri]
     connection.record = record
     connection.client_id = client_id
     connection.is_old = version.startswith("0.9.")
@@ -89,24 +96,30 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
         raise ProtocolError(
             ErrorCode.INVALID_PARAMS, f"reconnect: lastSeenServerSeq: {seen} is no whole number"
         )
-    _join(connection, params.client_id, record.version)
     wanted = list(dict.fromkeys(map(canonical, params.subscriptions)))
+    _join(connection, params.client_id, record.version, wanted)
     leave_sessions(
         connection, host, params.client_id, keep=_still_heard(connection, record, wanted)
     )
     channels = _channels(connection, params.subscriptions)
+
+    def can_replay(current: int) -> bool:
+        return host.window.reaches(seen, current) and all(
+            channel.closed or _has_baseline(record, channel, seen) for channel in channels
+        )
+
+    # Long snapshots are written before, unless it looks as if none will be needed.
+    texts = await write_ahead(() if can_replay(host.ledger.seq) else channels)
     current = host.ledger.seq
-    snapshots = [take(channel, current) for channel in channels]
+    snapshots = [take(channel, current) for channel in channels if not channel.closed]
     replayed = False
 
     def make(id: Id) -> Frame:
         nonlocal replayed
         open_now = [channel for channel in channels if not channel.closed]
-        replayed = host.window.reaches(seen, current) and all(
-            _has_baseline(record, channel, seen) for channel in open_now
-        )
+        replayed = can_replay(current)
         if not replayed:
-            listed = [taken.wire() for taken in snapshots if not taken.channel.closed]
+            listed = [taken.wire(texts) for taken in snapshots if not taken.channel.closed]
             return frame(success(id, {"type": "snapshot", "snapshots": listed}))
         here = {channel.uri for channel in open_now}
         missing = [uri for uri in wanted if uri not in here]
@@ -125,7 +138,7 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
     return Deferred(make, after)
 
 
-def _still_heard(connection: Connection, record: ClientRecord, wanted: list[URI]) -> set[URI]:
+def _still_heard(connection: Connection, record: ClientRecord, wanted: Collection[URI]) -> set[URI]:
     """Channels that the client wants again, or hears on another connection."""
     heard = set(wanted)
     for other in record.connections:

@@ -22,7 +22,7 @@ from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import Id, success
 from ahpd.protocol.uris import URI, canonical
-from supervisors import ActorGone
+from supervisors import SupervisorsError
 
 if TYPE_CHECKING:
     from actors.connection import Connection
@@ -50,8 +50,9 @@ def begin(connection: Connection, taken: Taken) -> None:
     baseline = Baseline(taken.seq, taken.subscription.windowed)
 
     def written() -> None:
-        # Only now can the client have it; a connection that dies before leaves no baseline.
-        if not channel.closed:
+        # Only now can the client have it; a connection that dies before leaves no baseline, nor
+        # does a subscription that was ended, or begun again, in the meantime.
+        if host.subscriptions.find(connection, channel.uri) is taken.subscription:
             record.baselines[channel.uri] = baseline
 
     connection.outbox.after(written)
@@ -103,5 +104,5 @@ def leave_channel(connection: Connection, uri: URI) -> None:
     record.baselines.pop(uri, None)
     channel = host.ledger.find(uri)
     if channel is not None and channel.kind == "session":
-        with suppress(ActorGone):  # whoever starts there again is told by the grace clock
+        with suppress(SupervisorsError):  # this runs where envelopes are let out: never fails
             connection.find(channel.path).cast(ClientLeft(record.client_id))
