@@ -1,0 +1,60 @@
+"""Runs a command under trio so that signals end it in order, with the exit code they ask for."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable
+
+import attrs
+import trio
+
+#: Signals that end a command; its exit code is then 128 and the signal's number.
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@attrs.define(eq=False)
+class Running:
+    """What a command may use while it runs.
+
+    `nursery` is for what goes on beside it, until it ends. `on_interrupt` is asked at each Ctrl-C
+    and returns whether it took care of it; else the command ends. It must not wait.
+    """
+
+    nursery: trio.Nursery
+    on_interrupt: Callable[[], bool] = lambda: False
+
+
+def run(main: Callable[[Running], Awaitable[int]]) -> int:
+    """Run `main` to its end and return its exit code, or that of the signal that ended it.
+
+    What `main` raises comes out as it is.
+    """
+    return trio.run(_run, main)
+
+
+async def _run(main: Callable[[Running], Awaitable[int]]) -> int:
+    code: int | None = None
+    failure: Exception | None = None
+    by_signal = 0
+
+    async def listen() -> None:
+        nonlocal by_signal
+        async for number in signals:
+            if number == signal.SIGINT and running.on_interrupt():
+                continue
+            by_signal = number
+            nursery.cancel_scope.cancel(reason=f"signal {number}")
+            return
+
+    with trio.open_signal_receiver(*_ENDS) as signals:
+        async with trio.open_nursery() as nursery:
+            running = Running(nursery)
+            nursery.start_soon(listen)
+            try:
+                code = await main(running)
+            except Exception as error:  # noqa: BLE001 - raised again below, outside the group
+                failure = error
+            nursery.cancel_scope.cancel(reason="the command is done")
+    if failure is not None:
+        raise failure
+    return 128 + by_signal if code is None else code
