@@ -15,6 +15,7 @@ from actors.messages import CreateSession, DisposeSession, SessionMoved, Session
 from actors.refusal import refusal
 from actors.session import close_channel, new_chat, session_spec
 from actors.summaries import chat_row, older_summary, session_summary, summary_changes
+from actors.telling import tell
 from ahpd.protocol import uris
 from ahpd.protocol.errors import ErrorCode
 from ahpd.protocol.root import SessionAddedParams, SessionRemovedParams, SessionSummaryChangedParams
@@ -193,4 +194,4 @@ class Catalogue(Actor[Incoming]):
         )
 
     def _count(self) -> None:
-        self.find("root").cast(SessionsCounted(len(self._summaries)))
+        tell(self.find("root"), SessionsCounted(len(self._summaries)))

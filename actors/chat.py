@@ -17,6 +17,7 @@ lest it burn against an agent that does not work (R-9.86).
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -44,6 +45,7 @@ from actors.messages import (
 from actors.paging import page_before
 from actors.rules import chat as rules
 from actors.run import Engine, Run, work
+from actors.telling import tell
 from actors.turn import actions_for, ending
 from ahpd.agents.events import Failed, Outcome, Stopped, TitleProposed
 from ahpd.agents.port import AgentFailed, OpenRequest, Permission, Prompt
@@ -55,6 +57,8 @@ from ahpd.protocol.session import SessionState
 from ahpd.protocol.session_actions import SessionTitleChangedAction
 from ahpd.protocol.uris import URI
 from supervisors import Actor, ChildSpec, Reject
+
+_log = logging.getLogger("ahpd.agents")
 
 Incoming: TypeAlias = (
     Dispatch | Echoed | StartTurn | OpenAgent | AgentSays | RunOver | CancelOverdue | LoadTurns
@@ -99,6 +103,8 @@ class Chat(Actor[Incoming]):
                 )
             )
         self._moved()
+        if self._opens_session:
+            self.spawn(self._open_agent, name="open")
         self._advance()
 
     async def on_stop(self, reason: str) -> None:
@@ -141,6 +147,16 @@ class Chat(Actor[Incoming]):
         owner = self._channel.owner
         channel = self._host.ledger.find(owner) if owner is not None else None
         return channel.state if channel is not None else None
+
+    @property
+    def _opens_session(self) -> bool:
+        """The session waits for this chat's agent: it may have asked an earlier incarnation."""
+        session = self._session_state
+        return (
+            session is not None
+            and session.lifecycle == "creating"
+            and session.default_chat == self._channel.uri
+        )
 
     @property
     def _agent(self) -> Any:
@@ -190,7 +206,7 @@ class Chat(Actor[Incoming]):
     def _renamed(self, action: SessionTitleChangedAction) -> None:
         """A title sent to a chat: no chat action carries one, so its session says it (quirk 22)."""
         if action.title.strip():
-            self._session.cast(ChatTitled(self._channel.uri, action.title))
+            tell(self._session, ChatTitled(self._channel.uri, action.title))
 
     def _echoed(self, action: StateAction) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""
@@ -255,9 +271,12 @@ class Chat(Actor[Incoming]):
         try:
             await self._engine.open()
         except AgentFailed as error:
-            self._session.cast(ChatOpened(self._channel.uri, error.message))
+            tell(self._session, ChatOpened(self._channel.uri, error.message))
+        except Exception as error:  # noqa: BLE001 an agent's own code: not this chat's end
+            _log.exception("%s: opening the agent failed", self._channel.uri)
+            tell(self._session, ChatOpened(self._channel.uri, f"the agent crashed: {error}"))
         else:
-            self._session.cast(ChatOpened(self._channel.uri))
+            tell(self._session, ChatOpened(self._channel.uri))
 
     def _agent_says(self, message: AgentSays) -> None:
         run = self._run
@@ -269,7 +288,7 @@ class Chat(Actor[Incoming]):
             if turn is None or turn.id != run.turn_id:
                 return
             if isinstance(event, TitleProposed):
-                self._session.cast(ChatTitled(self._channel.uri, event.title))
+                tell(self._session, ChatTitled(self._channel.uri, event.title))
             for action in actions_for(turn, event):
                 look |= self._desk.say(action) and not isinstance(action, _STREAM)
         if look:
@@ -384,7 +403,7 @@ class Chat(Actor[Incoming]):
         """A turn starts: its id is used up, and it may name the conversation."""
         self._channel.used.add(turn_id)
         self._started_at = self._host.clock.ms()
-        self._session.cast(TurnBegan(self._channel.uri, message.text))
+        tell(self._session, TurnBegan(self._channel.uri, message.text))
 
     def _note_end(self) -> None:
         self._started_at = None
@@ -407,7 +426,7 @@ class Chat(Actor[Incoming]):
         """Let the session look at this chat's row and at what waits in it."""
         if not self._channel.stirred:
             self._channel.stirred = True
-            self._session.cast(ChatMoved(self._channel.uri))
+            tell(self._session, ChatMoved(self._channel.uri))
 
 
 def child_id(chat: Channel) -> str:

@@ -32,6 +32,7 @@ from actors.messages import (
 from actors.refusal import refusal
 from actors.rules import session as rules
 from actors.summaries import chat_row, input_needed, row_changes
+from actors.telling import tell
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.chat import (
     ChatState,
@@ -90,7 +91,7 @@ class Session(Actor[Incoming]):
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
             if chat is not None:
-                self.find(chat.path).cast(OpenAgent())
+                tell(self.find(chat.path), OpenAgent())
 
     async def handle(self, message: Incoming) -> Any:
         """One message; see `actors.messages` for what each says."""
@@ -213,7 +214,7 @@ class Session(Actor[Incoming]):
         spec = chat_spec(host, channel, self.path)
         await self.system.supervisor(self._supervisor).start_child(spec)
         if params.initial_message is not None:
-            self.find(path).cast(StartTurn(params.initial_message))
+            tell(self.find(path), StartTurn(params.initial_message))
 
     @property
     def _supervisor(self) -> str:
@@ -262,7 +263,7 @@ class Session(Actor[Incoming]):
     def _moved(self) -> None:
         if not self._channel.stirred:
             self._channel.stirred = True
-            self._catalogue.cast(SessionMoved(self._channel.uri))
+            tell(self._catalogue, SessionMoved(self._channel.uri))
 
 
 def new_chat(uri: URI, now: str, working_directories: tuple[URI, ...] | None = None) -> ChatState:

@@ -1,0 +1,19 @@
+"""`tell`: word from one of the host's actors to another that may have been set aside.
+
+Nothing that is told this way is lost for good: who is started again looks at the states of those
+who told it (`actors.summaries`), so being told is only a reason to look now. And who is parked must
+not take along those who go on talking to it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from supervisors import ActorGone, Ref
+
+
+def tell(ref: Ref[Any], message: object) -> None:
+    """Send `message`, if anybody is there to take it."""
+    with suppress(ActorGone):
+        ref.cast(message)
