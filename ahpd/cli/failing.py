@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ahpd.cli import exits
-from ahpd.daemon.config import ConfigError
-from ahpd.daemon.running import CannotServe, HostFailed
-from ahpd.daemon.state import AlreadyRunning, StateError
+from ahpd.daemon.errors import (
+    AlreadyRunning,
+    CannotServe,
+    ConfigError,
+    HostFailed,
+    StateError,
+)
 
 
 class Outcome:

@@ -21,7 +21,7 @@ def command(ctx: click.Context, /, *, stdio: bool, **values: Any) -> int:
     """
     from ahpd.cli import failing  # noqa: PLC0415
     from ahpd.daemon.launching import make_launch  # noqa: PLC0415
-    from ahpd.daemon.running import serve  # noqa: PLC0415
+    from ahpd.daemon.serving import serve  # noqa: PLC0415
 
     flags = flags_from(values, ctx.meta[Remembering.KEY])
     if stdio:

@@ -57,7 +57,7 @@ def serve(flags: Flags, descriptors: tuple[int, int]) -> int:
     """Serve one peer over two descriptors until it ends its stream; the exit code."""
     from ahpd.cli import failing  # noqa: PLC0415
     from ahpd.daemon.launching import make_launch  # noqa: PLC0415
-    from ahpd.daemon.running import serve_stdio  # noqa: PLC0415
+    from ahpd.daemon.over_stdio import serve_stdio  # noqa: PLC0415
 
     gc.freeze()
     gc.enable()

@@ -106,10 +106,6 @@ class Config:
     log: LogConfig = attrs.field(factory=LogConfig)
 
 
-class ConfigError(Exception):
-    """A setting is wrong, in the file or on the command line; the message names it."""
-
-
 def is_agent_name(name: str) -> bool:
     """Whether an agent may be called that."""
     return _AGENT_NAME.fullmatch(name) is not None

@@ -16,7 +16,8 @@ from typing import Any, get_origin
 import attrs
 import cattrs
 
-from ahpd.daemon.config import AGENT_NAME, AgentConfig, Config, ConfigError, is_agent_name
+from ahpd.daemon.config import AGENT_NAME, AgentConfig, Config, is_agent_name
+from ahpd.daemon.errors import ConfigError
 
 _Hook = Callable[[Any, Any], Any]
 

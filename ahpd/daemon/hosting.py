@@ -12,7 +12,8 @@ from actors.host import Host, Settings
 from actors.root import root_state
 from actors.tree import make_host
 from ahpd import __version__
-from ahpd.daemon.config import AgentConfig, Config, ConfigError
+from ahpd.daemon.config import AgentConfig, Config
+from ahpd.daemon.errors import ConfigError
 from ahpd.protocol.uris import ROOT, URI
 
 if TYPE_CHECKING:

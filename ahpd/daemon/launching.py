@@ -8,8 +8,9 @@ from typing import Any
 
 import attrs
 
-from ahpd.daemon.config import AGENT_NAME, AgentConfig, Config, ConfigError, is_agent_name
-from ahpd.daemon.running import Launch, TokenChoice
+from ahpd.daemon.config import AGENT_NAME, AgentConfig, Config, is_agent_name
+from ahpd.daemon.errors import ConfigError
+from ahpd.daemon.launch import Launch, TokenChoice
 
 
 @attrs.frozen(kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import attrs
 import trio
@@ -16,37 +16,12 @@ import trio
 from actors.connection import serve_connection
 from actors.host import Host
 from ahpd.daemon.control import PrivateTransport
+from ahpd.daemon.running import Boot, Wrap
 from ahpd.daemon.state import Endpoint, write_private
+from ahpd.transports import unix, websocket
 from ahpd.transports.port import Transport
-from supervisors import (
-    Actor,
-    Backoff,
-    Beyond,
-    ChildSpec,
-    Intensity,
-    Shutdown,
-    SupervisorSpec,
-)
-
-if TYPE_CHECKING:
-    from ahpd.transports.upgrade import Admission
-
-#: Puts something around each connection's transport, such as a capture.
-Wrap = Callable[[Transport], Transport]
-
-
-@attrs.define(eq=False)
-class Boot:
-    """What the listeners tell whoever runs the tree, over their restarts."""
-
-    #: Why the host cannot be served at all, in words; set only before it is up.
-    refusal: str | None = None
-    up: bool = False
-
-    def refuse(self, reason: str) -> None:
-        """A listener could not start."""
-        if not self.up:
-            self.refusal = reason
+from ahpd.transports.upgrade import Admission
+from supervisors import Actor
 
 
 class _Started:
@@ -93,7 +68,6 @@ class WebSocketListener(Actor[None]):
 
     async def _listen(self, started: _Started) -> None:
         """Helper: until the actor ends."""
-        from ahpd.transports import websocket  # noqa: PLC0415 - not for stdio
 
         async def handler(transport: Transport) -> None:
             await serve_connection(self.system, self._host, self._wrap(transport))
@@ -134,7 +108,6 @@ class UnixListener(Actor[None]):
 
     async def _listen(self, started: _Started) -> None:
         """Helper: until the actor ends."""
-        from ahpd.transports import unix  # noqa: PLC0415 - not for stdio
 
         async def handler(transport: Transport) -> None:
             private = PrivateTransport(self._wrap(transport), self.system)
@@ -145,44 +118,6 @@ class UnixListener(Actor[None]):
         except (unix.SocketPathError, OSError) as error:
             self._boot.refuse(f"cannot listen on {self._path}: {error}")
             raise
-
-
-class StdioListener(Actor[None]):
-    """Serves whoever started this process, over its standard input and output, and no longer."""
-
-    kind = "listener"
-
-    def __init__(self, host: Host, transport: Transport, wrap: Wrap, outcome: Outcome) -> None:
-        self._host = host
-        self._transport = transport
-        self._wrap = wrap
-        self._outcome = outcome
-
-    async def on_start(self) -> None:
-        """Begin."""
-        self.spawn(self._serve, name="serve")
-
-    async def _serve(self) -> None:
-        """Helper: until the connection is over, which ends the host."""
-        private = PrivateTransport(self._wrap(self._transport), self.system)
-        await serve_connection(self.system, self._host, private)
-        self._outcome.ended_by_peer = private.end is not None
-        self.system.stop("the connection is over")
-
-
-@attrs.define(eq=False)
-class Outcome:
-    """How the only connection of a host over stdio ended."""
-
-    #: The peer ended it; otherwise something here did.
-    ended_by_peer: bool = False
-
-
-class Closable(Protocol):
-    """Something to be undone at a clean end."""
-
-    def close(self) -> None:
-        """Undo it."""
 
 
 @attrs.define(eq=False)
@@ -226,19 +161,3 @@ class Announcer(Actor[None]):
         for path in (self._what.discovery, self._what.endpoint_file):
             if path is not None:
                 path.unlink(missing_ok=True)
-
-
-def listeners_spec(*listeners: ChildSpec) -> ChildSpec:
-    """The supervisor of the listeners: each alone, and parked when it fails too often."""
-    spec = SupervisorSpec(
-        listeners,
-        intensity=Intensity(restarts=10, period=120.0),
-        beyond=Beyond.PARK,
-        backoff=Backoff(first=0.1, cap=10.0),
-    )
-    return ChildSpec("listeners", spec)
-
-
-def listener_spec(id: str, start: Callable[..., Actor[Any]], *args: object) -> ChildSpec:
-    """One listener; its connections have said goodbye within the grace."""
-    return ChildSpec(id, start, args, shutdown=Shutdown(grace=5.0))

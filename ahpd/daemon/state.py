@@ -20,7 +20,6 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,18 +27,7 @@ from typing import Any
 
 import attrs
 
-
-class StateError(Exception):
-    """The state folder cannot be used; the message says why and names it."""
-
-
-class AlreadyRunning(StateError):
-    """Another daemon holds the folder; `pid` is its process, None when it does not say."""
-
-    def __init__(self, folder: Path, pid: int | None) -> None:
-        who = "another daemon" if pid is None else f"the daemon with pid {pid}"
-        super().__init__(f"{who} runs on {folder} already")
-        self.pid = pid
+from ahpd.daemon.errors import AlreadyRunning, StateError
 
 
 def default_folder() -> Path:
@@ -180,7 +168,7 @@ def read_json(path: Path) -> Any:
 
 def write_private(path: Path, value: Any) -> None:
     """Put a JSON value into a file of mode 0600, whole or not at all. Raises OSError."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:

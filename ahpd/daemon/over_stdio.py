@@ -1,0 +1,90 @@
+"""The host for one peer, over two descriptors: what ``ahpd --stdio`` runs.
+
+It must answer soon after its start, so it imports nothing that only a daemon needs.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import attrs
+import trio
+
+from actors.connection import serve_connection
+from actors.host import Host
+from ahpd.daemon import logs
+from ahpd.daemon.control import PrivateTransport
+from ahpd.daemon.errors import HostFailed
+from ahpd.daemon.hosting import build_host
+from ahpd.daemon.launch import Launch
+from ahpd.daemon.running import (
+    Boot,
+    Wrap,
+    captured,
+    listener_spec,
+    listeners_spec,
+    new_seed,
+    run_host,
+    served_paths,
+)
+from ahpd.transports.port import Transport
+from ahpd.transports.stdio import fd_transport
+from supervisors import Actor
+
+
+@attrs.define(eq=False)
+class Outcome:
+    """How the only connection of a host over stdio ended."""
+
+    #: The peer ended it; otherwise something here did.
+    ended_by_peer: bool = False
+
+
+class StdioListener(Actor[None]):
+    """Serves whoever started this process, over its standard input and output, and no longer."""
+
+    kind = "listener"
+
+    def __init__(self, host: Host, transport: Transport, wrap: Wrap, outcome: Outcome) -> None:
+        self._host = host
+        self._transport = transport
+        self._wrap = wrap
+        self._outcome = outcome
+
+    async def on_start(self) -> None:
+        """Begin."""
+        self.spawn(self._serve, name="serve")
+
+    async def _serve(self) -> None:
+        """Helper: until the connection is over, which ends the host."""
+        private = PrivateTransport(self._wrap(self._transport), self.system)
+        await serve_connection(self.system, self._host, private)
+        self._outcome.ended_by_peer = private.end is not None
+        self.system.stop("the connection is over")
+
+
+def serve_stdio(launch: Launch, read_fd: int, write_fd: int) -> str:
+    """Serve one peer over two descriptors until it ends its stream; gives the reason.
+
+    What it asked for in order is answered first. Raises as `serve`, and `HostFailed` when its
+    connection ended because of an error here.
+    """
+    logs.set_up(launch.config.log.level)
+    with ExitStack() as stack:
+        if launch.state_dir is not None:
+            from ahpd.daemon.state import StateFolder  # noqa: PLC0415 - seldom wanted
+
+            stack.enter_context(StateFolder(launch.state_dir).held())
+        host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch))
+        wrap = stack.enter_context(captured(launch))
+        return trio.run(_run_stdio, launch, host, wrap, read_fd, write_fd)
+
+
+async def _run_stdio(launch: Launch, host: Host, wrap: Wrap, read_fd: int, write_fd: int) -> str:
+    outcome = Outcome()
+    transport = fd_transport(read_fd, write_fd, limit=launch.config.limits.message_bytes)
+    stdio = listener_spec("stdio", StdioListener, host, transport, wrap, outcome)
+    reason = await run_host(launch, host, Boot(), listeners_spec(stdio))
+    if not outcome.ended_by_peer and not reason.startswith("SIG"):
+        raise HostFailed("the connection failed inside the host")
+    return reason
