@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ahpd.cli.demo.checks import Check
+    from ahpd.cli.demo.host import HostProcess
     from ahpd.cli.demo.story import Stage
     from ahpd.client import Connect
 
@@ -60,30 +61,35 @@ class _Demo:
 
     async def main(self, folder: Path, running: Running) -> int:
         """Play it; returns the exit code."""
-        from ahpd.cli.demo.checks import Check  # noqa: PLC0415
-        from ahpd.cli.demo.host import HostFailed, host_process  # noqa: PLC0415
+        from ahpd.cli.demo.host import host_process  # noqa: PLC0415
+
+        async with host_process(folder) as host:
+            stage = await self._play(host, running)
+        if host.url:
+            stage.checks.append(_stopped(host))
+        self._report(stage, seconds=time.monotonic() - self.began)
+        return exits.OK if self._ok(stage) else exits.FAULTS
+
+    async def _play(self, host: HostProcess, running: Running) -> Stage:
+        """Play the story on a host that is starting; `failure` says when it breaks off."""
+        # Only now, so that the host starts meanwhile.
+        from ahpd.cli.demo.host import HostFailed  # noqa: PLC0415
         from ahpd.cli.demo.story import Stage, StoryFailed, play  # noqa: PLC0415
 
         live = self._live()
         self._aloud = not live and not self.as_json
-        stage = Stage(self._tell, 1.0 if live else 0.0, lambda: None)
-        host = None
+        stage = Stage(self._tell, pause=1.0 if live else 0.0)
         try:
-            async with host_process(folder) as host, trio.open_nursery() as nursery:
+            async with trio.open_nursery() as nursery:
                 if live:
                     nursery.start_soon(self._draw, stage)
-                stage.say(f"A host runs: process {host.pid}, at {host.address}.")
+                await host.ready()
+                stage.say(f"A host runs: process {host.pid}, at {host.address}")
                 await play(stage, *(_dial(running, each) for each in (host.url, host.unix)))
                 nursery.cancel_scope.cancel(reason="the story is over")
         except* (HostFailed, StoryFailed) as group:
             self.failure = str(group.exceptions[0])
-        if host is not None and host.stopped is not None:
-            seen = "killed" if host.killed else f"exit code {host.stopped}"
-            stage.checks.append(
-                Check("the host stopped when it was asked to", not host.killed, seen)
-            )
-        self._report(stage, seconds=time.monotonic() - self.began)
-        return exits.OK if self._ok(stage) else exits.FAULTS
+        return stage
 
     def _ok(self, stage: Stage) -> bool:
         return self.failure is None and all(check.ok for check in stage.checks)
@@ -158,6 +164,13 @@ class _Demo:
             "replayed": stage.editor.replayed,
             "turns": [{"id": turn.id, "state": turn.state} for turn in turns],
         }
+
+
+def _stopped(host: HostProcess) -> Check:
+    from ahpd.cli.demo.checks import Check  # noqa: PLC0415
+
+    seen = "it had to be killed" if host.killed else f"exit code {host.stopped}"
+    return Check("the host stopped when it was asked to", not host.killed, seen)
 
 
 def _dial(running: Running, address: str) -> Connect:

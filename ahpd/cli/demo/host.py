@@ -23,6 +23,8 @@ _LOOK = 0.02
 #: Characters of what it said last that are shown when it does not start.
 _SAID = 2000
 
+_LOG, _ENDPOINT = "host.log", "endpoint.json"
+
 
 class HostFailed(Exception):
     """The host did not start; the message says what it said."""
@@ -30,37 +32,61 @@ class HostFailed(Exception):
 
 @attrs.define
 class HostProcess:
-    """A host that takes clients. `stopped` is its exit code once it was asked to stop."""
+    """A host of our own. `stopped` is its exit code once it was asked to stop."""
 
-    url: str = attrs.field(repr=False)
-    #: The same for its Unix socket.
-    unix: str
-    pid: int
+    process: trio.Process
+    folder: Path
+    #: Where it takes clients, with its token; empty until `ready`.
+    url: str = attrs.field(default="", repr=False)
     stopped: int | None = None
     #: It did not stop when it was asked to.
     killed: bool = False
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self.process.pid
 
     @property
     def address(self) -> str:
         """Its URL without the token, for people."""
         return self.url.partition("?")[0]
 
+    @property
+    def unix(self) -> str:
+        """The address of its Unix socket."""
+        return unix_address(StateFolder(self.folder / "state").socket)
+
+    async def ready(self) -> None:
+        """Wait until it takes clients. Raises `HostFailed` when it will not."""
+        endpoint = trio.Path(self.folder / _ENDPOINT)
+        with trio.move_on_after(START_WITHIN):
+            while self.process.poll() is None:
+                with suppress(OSError, ValueError, KeyError, TypeError):  # not there yet
+                    self.url = str(json.loads(await endpoint.read_bytes())["url"])
+                    return
+                await trio.sleep(_LOOK)
+        said = (self.folder / _LOG).read_bytes().decode(errors="replace").strip()
+        raise HostFailed(f"the host did not start: {said[-_SAID:] or 'it said nothing'}")
+
 
 @asynccontextmanager
 async def host_process(folder: Path) -> AsyncIterator[HostProcess]:
     """A host with the built-in agent on a free port, with all that it keeps in `folder`.
 
-    It has ended when the block has, whatever ended that. Raises `HostFailed`.
+    It has been started when the block begins, and has ended when the block has, whatever ended
+    that.
     """
-    said, endpoint, config = (folder / name for name in ("host.log", "endpoint.json", "none.toml"))
+    config = folder / "none.toml"
     config.touch()  # what somebody has configured must not change the story
-    with said.open("wb") as log:
+    with (folder / _LOG).open("wb") as log:
         process = await trio.lowlevel.open_process(
             [
                 sys.executable,
                 *("-m", "ahpd", "serve", "--host", "127.0.0.1", "--port", "0"),
-                *("--endpoint-file", str(endpoint), "--state-dir", str(folder / "state")),
-                *("--config", str(config), "--path", str(folder), "--quiet"),
+                *("--endpoint-file", str(folder / _ENDPOINT)),
+                *("--state-dir", str(folder / "state"), "--config", str(config)),
+                *("--path", str(folder), "--quiet"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -68,28 +94,12 @@ async def host_process(folder: Path) -> AsyncIterator[HostProcess]:
             cwd=folder,  # nothing here can be taken for a module of Python's
             start_new_session=True,  # Ctrl-C is for the demo, which stops its host itself
         )
-    host: HostProcess | None = None
+    host = HostProcess(process, folder)
     try:
-        url = await _url(process, endpoint)
-        if url is None:
-            raise HostFailed(_tail(said))
-        socket = StateFolder(folder / "state").socket
-        host = HostProcess(url, unix_address(socket), process.pid)
         yield host
     finally:
-        killed = await _stop(process)
-        if host is not None:
-            host.stopped, host.killed = process.returncode, killed
-
-
-async def _url(process: trio.Process, endpoint: Path) -> str | None:
-    """Where it takes clients; None when it will not."""
-    with trio.move_on_after(START_WITHIN):
-        while process.poll() is None:
-            with suppress(OSError, ValueError, KeyError, TypeError):  # not there, or not whole yet
-                return str(json.loads(await trio.Path(endpoint).read_bytes())["url"])
-            await trio.sleep(_LOOK)
-    return None
+        host.killed = await _stop(process)
+        host.stopped = process.returncode
 
 
 async def _stop(process: trio.Process) -> bool:
@@ -104,8 +114,3 @@ async def _stop(process: trio.Process) -> bool:
     with trio.move_on_after(STOP_WITHIN, shield=True):
         await process.wait()
     return True
-
-
-def _tail(said: Path) -> str:
-    text = said.read_bytes().decode(errors="replace").strip()
-    return text[-_SAID:] or "it said nothing"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -34,12 +33,9 @@ _ENDINGS = (ChatTurnCompleteAction, ChatTurnCancelledAction, ChatErrorAction)
 
 
 class Screen:
-    """A client that takes part in one session, and a record of what came to it.
+    """A client that takes part in one session, and a record of what came to it."""
 
-    `moved` is called after every change, for whoever draws the screen.
-    """
-
-    def __init__(self, name: str, moved: Callable[[], None]) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.title = name.capitalize()
         self.client: Client | None = None
@@ -57,7 +53,6 @@ class Screen:
         #: Whether a number ever came that was not above the one before it.
         self.went_back = False
         self._last = -1
-        self._moved = moved
         self._added = trio.Event()
 
     @property
@@ -125,7 +120,6 @@ class Screen:
     def note(self, text: str) -> None:
         """Put a line into the log."""
         self.log.append(text)
-        self._moved()
 
     def _changed(
         self, channel: URI, store: OptimisticStore[Any], envelope: ActionEnvelope | None
@@ -139,7 +133,6 @@ class Screen:
             self._last = envelope.server_seq
             if envelope.rejection_reason is None:
                 self._saw(store, envelope)
-        self._moved()
 
     def _saw(self, store: OptimisticStore[Any], envelope: ActionEnvelope) -> None:
         action = envelope.action
@@ -178,7 +171,6 @@ class Screen:
         elif status == "connected":
             came_back = f", {words.count(self.replayed, 'envelope')} replayed"
             self.note(f"back{came_back}" if self.losses else "connected")
-        self._moved()
 
 
 def _ready(session: Any) -> Any:

@@ -55,8 +55,7 @@ class Stage:
 
     tell: Callable[[str], None]
     pause: float
-    moved: Callable[[], None]
-    caption: str = ""
+    caption: str = "A host starts."
     editor: Screen = attrs.field(init=False)
     phone: Screen = attrs.field(init=False)
     checks: list[Check] = attrs.field(factory=list)
@@ -65,8 +64,8 @@ class Stage:
 
     def __attrs_post_init__(self) -> None:
         """Make the screens."""
-        self.editor = Screen("editor", self.moved)
-        self.phone = Screen("phone", self.moved)
+        self.editor = Screen("editor")
+        self.phone = Screen("phone")
 
     @property
     def screens(self) -> tuple[Screen, Screen]:
@@ -77,7 +76,6 @@ class Stage:
         """Tell the next thing."""
         self.caption = sentence
         self.tell(sentence)
-        self.moved()
 
     async def rest(self, seconds: float) -> None:
         """Let an eye follow."""
@@ -110,7 +108,7 @@ async def _play(stage: Stage, witness: Client) -> None:
     stage.say("The editor asks; the answer streams to both screens.")
     call = await _within("the agent asks for approval", _until(phone, _pending))
     stage.say("The agent wants to write a note: both screens ask.")
-    await stage.rest(1.2)
+    await stage.rest(1.0)
     option = _decide(phone, call, approve=True)
     stage.say(f'The phone approves: "{option}".')
     await _within("the approved call runs", _until(editor, lambda chat: _pending(chat) is None))

@@ -77,9 +77,9 @@ def _panel(console: Console, screen: Screen, outer: int, height: int) -> Rendera
     number = None if screen.client is None else screen.client.last_seen
     return Panel(
         Group(*rows),
-        title=Text.assemble((f" {screen.title} ", "bold"), (f"{marks['dot']} {status} ", style)),
+        title=Text.assemble((screen.title, "bold"), " ", (f"{marks['dot']} {status}", style)),
         title_align="left",
-        subtitle=Text(f" serverSeq {number if number is not None else '-'} ", "dim"),
+        subtitle=Text(f"serverSeq {number if number is not None else '-'}", "dim"),
         subtitle_align="right",
         border_style="red" if status == "offline" else "blue",
         width=outer,
