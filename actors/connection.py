@@ -74,6 +74,10 @@ SECOND_OFFER = 5.0
 #: Seconds that an actor which is just being started again is waited for.
 RESTART_WITHIN = 5.0
 
+#: Why a dispatch is refused whose actor cannot answer.
+_PARKED = "this channel failed too often and is set aside until somebody restarts it"
+_LOST = "this part of the host failed before it got to this, and did not do it; try again"
+
 
 @attrs.frozen
 class Hangup:
@@ -240,28 +244,34 @@ class Connection(Actor[Incoming]):
         except DecodeError as error:
             dispatch = Dispatch(channel, origin, self, raw, None, str(error.fault))
         try:
-            await self.find(channel.path).send(dispatch, cost=512)
+            await self._pass_on(dispatch)
         except ActorParked:
-            self._refuse_parked(dispatch)  # at once: what the client sends next must not wait
+            self._refuse(dispatch, _PARKED)  # at once: what the client sends next must not wait
         except ActorGone:
             await self._dispatch_later(dispatch)
+
+    async def _pass_on(self, dispatch: Dispatch) -> None:
+        def lost(_: object) -> None:
+            # Refused, not given again: it may be what the actor failed over.
+            if not dispatch.answered:
+                self._refuse(dispatch, _LOST)
+
+        await self.find(dispatch.channel.path).send(dispatch, cost=512, on_lost=lost)
 
     async def _dispatch_later(self, dispatch: Dispatch) -> None:
         """Its actor is not there yet: wait a little, then refuse, so that there is an answer."""
         channel = dispatch.channel
         with trio.move_on_after(RESTART_WITHIN), suppress(ActorGone):
             await self.system.registry.wait_for(channel.path)
-            await self.find(channel.path).send(dispatch, cost=512)
+            await self._pass_on(dispatch)
             return
-        self._refuse_parked(dispatch)
+        self._refuse(dispatch, _PARKED)
 
-    def _refuse_parked(self, dispatch: Dispatch) -> None:
+    def _refuse(self, dispatch: Dispatch, reason: str) -> None:
+        """Answer in the place of an actor that cannot (invariant 5)."""
+        dispatch.answered = True
         self.host.ledger.answer(
-            dispatch.channel,
-            dispatch.raw,
-            origin=dispatch.origin,
-            asker=self,
-            reason="this channel failed too often and is set aside until somebody restarts it",
+            dispatch.channel, dispatch.raw, origin=dispatch.origin, asker=self, reason=reason
         )
 
     # ---- requests ----------------------------------------------------------------------------

@@ -70,6 +70,7 @@ class Desk:
         self._host.ledger.append(
             self.channel, action, state, origin=dispatch.origin, raw=dispatch.raw
         )
+        dispatch.answered = True
         self._echo(action)
         return action
 
@@ -103,6 +104,7 @@ class Desk:
         self._host.ledger.post(release)
 
     def _answer(self, dispatch: Dispatch, reason: str | None) -> None:
+        dispatch.answered = True
         self._host.ledger.answer(
             self.channel, dispatch.raw, origin=dispatch.origin, asker=dispatch.asker, reason=reason
         )

@@ -18,11 +18,12 @@ from ahpd.protocol.uris import URI
 from supervisors import Request
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Dispatch:
     """A client proposes an action on `channel`, to the actor that answers for it.
 
-    `action` is None when `raw` could not be decoded; `fault` then says why.
+    `action` is None when `raw` could not be decoded; `fault` then says why. `answered` is set in
+    the step that answers it, so that whoever finds it lost in a crash knows whether it took effect.
     """
 
     channel: Channel
@@ -31,6 +32,7 @@ class Dispatch:
     raw: JSON
     action: StateAction | None
     fault: str = ""
+    answered: bool = False
 
 
 @attrs.frozen

@@ -6,6 +6,7 @@ Whoever holds a slot when an actor ends answers it; see `Life.end`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Generic, TypeVar
 
@@ -119,3 +120,22 @@ class Reply(Generic[R]):
     def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Receipt(Reply[None]):
+    """In the reply slot of a message that nobody waits for, but whose loss somebody wants to know.
+
+    It is lost when the actor ends before it was done with it, in hand or still waiting.
+    """
+
+    __slots__ = ("_on_lost",)
+
+    def __init__(self, on_lost: Callable[[Failure], None]) -> None:
+        super().__init__(None, float("inf"))
+        self._on_lost = on_lost
+
+    def fail(self, failure: Failure) -> None:
+        """It was lost: say so, once."""
+        if not self.done:
+            super().fail(failure)
+            self._on_lost(failure)

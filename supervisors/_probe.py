@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 import trio
 
+from supervisors._calls import Receipt
 from supervisors._events import Note
 from supervisors._exits import Exit
 from supervisors._mailbox import Envelope
@@ -164,7 +165,7 @@ class Probe:
         now = self._began = life.cell.system.now()
         if self.recent is not None:
             self.recent.append((now, envelope[0]))
-        self._emit(life.cell, TraceKind.MESSAGE, envelope[0], call=envelope[3] is not None)
+        self._emit(life.cell, TraceKind.MESSAGE, envelope[0], call=_is_call(envelope))
         if self.faults is not None:
             await self.faults.before(life)
 
@@ -173,7 +174,7 @@ class Probe:
         if self.sinks:
             took = life.cell.system.now() - self._began
             self._emit(
-                life.cell, TraceKind.HANDLED, envelope[0], call=envelope[3] is not None, took=took
+                life.cell, TraceKind.HANDLED, envelope[0], call=_is_call(envelope), took=took
             )
         if self.allowance:
             self.allowance -= 1
@@ -216,3 +217,7 @@ class Probe:
                 cell.system.report(
                     Note.HOOK_FAILED, self.path, f"trace sink {number} removed: {error!r}"
                 )
+
+
+def _is_call(envelope: Envelope) -> bool:
+    return envelope[3] is not None and not isinstance(envelope[3], Receipt)

@@ -6,11 +6,12 @@ take, whether a wait would close a circle.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import trio
 
-from supervisors._calls import Reply, Request, Runner, current_runner, cycle
+from supervisors._calls import Receipt, Reply, Request, Runner, current_runner, cycle
 from supervisors._mailbox import Mailbox, MailboxStats, Shut
 from supervisors._spec import AtBound
 from supervisors.errors import (
@@ -72,18 +73,29 @@ class Ref(Generic[M]):
         self._refuse(mailbox, cost)
         raise MailboxFull(self.path, f"mailbox full: {_depth(mailbox)}")
 
-    async def send(self, message: M, *, cost: int = COST, urgent: bool = False) -> None:
+    async def send(
+        self,
+        message: M,
+        *,
+        cost: int = COST,
+        urgent: bool = False,
+        on_lost: Callable[[Failure], None] | None = None,
+    ) -> None:
         """Send without an answer; a sender whose kind waits at the bound waits for room.
 
         Always a checkpoint; cancelled means that the message was not sent. The urgent lane never
         waits. Raises what `cast` raises, and `WaitCycle` when the receiver waits for this sender.
+
+        `on_lost` is called once when the message was sent and the actor ended before it was done
+        with it: while it waited, or in the middle of it. It is sync and must not raise.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         mailbox = self._open_mailbox()
-        if self._offer(mailbox, message, cost, None, urgent):
+        receipt = None if on_lost is None else Receipt(on_lost)
+        if self._offer(mailbox, message, cost, receipt, urgent):
             await trio.lowlevel.cancel_shielded_checkpoint()
         elif self._refuse(mailbox, cost) and not urgent:
-            await self._wait_for_room(mailbox, message, cost, None)
+            await self._wait_for_room(mailbox, message, cost, receipt)
         else:
             raise MailboxFull(self.path, f"mailbox full: {_depth(mailbox)}")
 
