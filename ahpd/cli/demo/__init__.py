@@ -20,6 +20,7 @@ import trio
 from ahpd.cli import exits
 from ahpd.cli.reach import connector
 from ahpd.cli.running import Running, run
+from ahpd.cli.shown import safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -141,13 +142,11 @@ class _Demo:
                 click.echo(_step(at, sentence))
         click.echo()
         if self.failure is not None:
-            from ahpd.cli.shown import safe  # noqa: PLC0415
-
             click.echo(f"{click.style('The story broke off', fg='red')}: {safe(self.failure)}")
         for check in stage.checks:
             click.echo(_line(check))
         for difference in stage.differences:
-            click.echo(f"       {difference}")
+            click.echo(f"       {safe(difference)}")
         told = "All of it holds" if self._ok(stage) else "Not all of it holds"
         click.echo(f"\n{told}. {seconds:.1f} s.")
 
@@ -170,7 +169,7 @@ def _stopped(host: HostProcess) -> Check:
     from ahpd.cli.demo.checks import Check  # noqa: PLC0415
 
     seen = "it had to be killed" if host.killed else f"exit code {host.stopped}"
-    return Check("the host stopped when it was asked to", not host.killed, seen)
+    return Check("the host stopped when asked", not host.killed, seen)
 
 
 def _dial(running: Running, address: str) -> Connect:
@@ -183,4 +182,4 @@ def _step(at: float, sentence: str) -> str:
 
 def _line(check: Check) -> str:
     mark = click.style("  ok ", fg="green") if check.ok else click.style(" FAIL", fg="red")
-    return f"{mark}  {check.name}: {check.seen}"
+    return f"{mark}  {check.name:<38}{check.seen}"
