@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import trio
@@ -14,7 +14,7 @@ from ahpd.client.commands import DEFAULT, Commands, Default, plain, result_of
 from ahpd.client.link import Connect, Link, LinkOptions, Observer, Status
 from ahpd.client.operation import Operation
 from ahpd.client.replica import Channel, Hooks, OnChange, Replica
-from ahpd.client.rpc import Handler
+from ahpd.client.rpc import ConnectionLost, Handler
 from ahpd.client.store import OptimisticStore
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.common import Implementation
@@ -200,7 +200,8 @@ class Client(Commands):
 
     def _tell_unsubscribed(self, uri: URI) -> None:
         if self._link.status in ("connected", "resuming"):
-            self._link.ready().notify("unsubscribe", UnsubscribeParams(channel=uri).wire())
+            with suppress(ConnectionLost):  # lost a moment ago; the status follows
+                self._link.ready().notify("unsubscribe", UnsubscribeParams(channel=uri).wire())
 
     def dispatch(self, channel: URI, action: StateAction) -> Operation:
         """Propose an action: shown at once, sent at once or after the next reconnect.
