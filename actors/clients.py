@@ -20,11 +20,13 @@ from ahpd.protocol.uris import URI
 class Baseline:
     """That a client was given a channel's state at `seq` and everything after, without a gap.
 
-    `windowed`: the state held only the newest turns.
+    `windowed`: the state held only the newest turns, from the one with the id `oldest` on ("": none
+    of them).
     """
 
     seq: int
     windowed: bool = False
+    oldest: str = ""
 
 
 @attrs.define(eq=False)

@@ -102,7 +102,7 @@ class Connection(Actor[Incoming]):
         self.is_old = False
         self.record: ClientRecord | None = None
         self.locale: str | None = None
-        #: The oldest turn that this connection was given of a chat it holds in part.
+        #: The oldest turn that this connection was given of each chat it holds in part; "": none.
         self.oldest: dict[URI, str] = {}
         self.outbox = Outbox(lambda: host.settings.client_queue_bytes, self._overflowed)
         self._beside = trio.CapacityLimiter(host.settings.open_requests)

@@ -9,7 +9,7 @@ from actors.clients import ClientRecord
 from actors.grace import leave_sessions
 from actors.ledger import Channel
 from actors.snapshots import Taken, take, write_ahead
-from actors.subscribing import Deferred, begin
+from actors.subscribing import Deferred, begin, note_window
 from actors.subscriptions import Subscription
 from ahpd.protocol.connection import InitializeParams, ReconnectParams
 from ahpd.protocol.errors import ErrorCode, ProtocolError
@@ -134,6 +134,7 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
                 baseline = record.baselines[channel.uri]
                 subscription = Subscription(windowed=baseline.windowed)
                 host.subscriptions.add(connection, channel.uri, subscription)
+                note_window(connection, channel.uri, baseline)
 
     return Deferred(make, after)
 

@@ -148,7 +148,7 @@ async def _fetch_turns(connection: Connection, params: FetchTurnsParams) -> Fetc
     cursor = params.cursor
     if cursor is None:
         oldest = connection.oldest.get(chat.uri)
-        if oldest is None or chat.state.turns.index_of(oldest) <= 0:
+        if oldest is None or (oldest and chat.state.turns.index_of(oldest) <= 0):
             return FetchTurnsResult()
         cursor = cursor_of(oldest)
     page = page_before(chat.state, cursor, connection.host.settings.page)

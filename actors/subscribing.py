@@ -45,9 +45,11 @@ def begin(connection: Connection, taken: Taken) -> None:
     if channel.closed or connection.outbox.closed or record is None:
         return
     host.subscriptions.add(connection, channel.uri, taken.subscription)
-    if taken.subscription.windowed and taken.state.turns:
-        connection.oldest[channel.uri] = taken.state.turns[0].id
-    baseline = Baseline(taken.seq, taken.subscription.windowed)
+    turns = taken.state.turns if taken.subscription.windowed else ()
+    baseline = Baseline(
+        taken.seq, taken.subscription.windowed, oldest=turns[0].id if turns else ""
+    )
+    note_window(connection, channel.uri, baseline)
 
     def written() -> None:
         # Only now can the client have it; a connection that dies before leaves no baseline, nor
@@ -56,6 +58,14 @@ def begin(connection: Connection, taken: Taken) -> None:
             record.baselines[channel.uri] = baseline
 
     connection.outbox.after(written)
+
+
+def note_window(connection: Connection, uri: URI, baseline: Baseline) -> None:
+    """Where the part of a chat begins that this connection's client has, if it is a part."""
+    if baseline.windowed:
+        connection.oldest[uri] = baseline.oldest
+    else:
+        connection.oldest.pop(uri, None)
 
 
 async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred:
