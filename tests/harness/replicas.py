@@ -17,7 +17,7 @@ _OWN = ("turnsNextCursor",)
 def differences(client: Client, host: RunningHost) -> list[str]:
     """What is not the same in the client's confirmed states and in the host's, in words.
 
-    Of a chat of which the client asked for the newest turns only, those it has are compared.
+    Of a chat of which the client has the newest turns, and a cursor for more, those are compared.
     """
     found = []
     for uri, held in client.channels.items():
@@ -27,7 +27,7 @@ def differences(client: Client, host: RunningHost) -> list[str]:
         if channel is None:
             found.append(f"{client.client_id}: {uri}: the host does not have it")
             continue
-        part = held.view is not None and held.view.turns is not None
+        part = getattr(held.store.confirmed, "turns_next_cursor", None) is not None
         found += state_differences(
             f"{client.client_id}: {uri}", held.store.confirmed, channel.state, part=part
         )

@@ -1,0 +1,391 @@
+"""What people do in a walk: one function for each kind of move, and how often each is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ahpd.protocol import chat_actions as act
+from ahpd.protocol import session_actions as sess
+from ahpd.protocol.chat import ChatState, ToolCallResponsePart
+from ahpd.protocol.connection import SubscribeView, SubscriptionDeliveryOptions
+from ahpd.protocol.messages import Message, MessageOrigin
+from ahpd.protocol.root import RootConfigChangedAction
+from ahpd.protocol.session import SessionActiveClient
+from ahpd.protocol.tools import ToolCallPendingConfirmationState
+from ahpd.protocol.uris import ROOT, URI, default_chat
+from tests.chaos.screen import Screen
+
+if TYPE_CHECKING:
+    from tests.chaos.walk import Walk
+
+Move: TypeAlias = Callable[["Walk", Screen, Random], None]
+
+_STARTED_AT = "2026-09-21T14:13:20.000Z"
+
+
+def message(text: str) -> Message:
+    """What a person types."""
+    return Message(text=text, origin=MessageOrigin(kind="user"))
+
+
+def _chat(screen: Screen, dice: Random) -> tuple[URI, ChatState] | None:
+    """One of the chats that the screen shows, as it shows it."""
+    stores = screen.stores("chat")
+    if not stores:
+        return None
+    uri = dice.choice(list(stores))
+    return uri, stores[uri].optimistic
+
+
+def _session(screen: Screen, dice: Random) -> tuple[URI, Any] | None:
+    stores = screen.stores("session")
+    if not stores:
+        return None
+    uri = dice.choice(list(stores))
+    return uri, stores[uri].optimistic
+
+
+# ---- turns --------------------------------------------------------------------------------------
+
+
+def _start(walk: Walk, uri: URI, screen: Screen) -> None:
+    turn = walk.name("turn")
+    action = act.ChatTurnStartedAction(
+        turn_id=turn, started_at=_STARTED_AT, message=message(f"Do {turn}")
+    )
+    screen.dispatch(uri, action)
+
+
+def start_turn(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Somebody asks for something, perhaps while the agent is busy."""
+    if (shown := _chat(screen, dice)) is not None:
+        _start(walk, shown[0], screen)
+
+
+def start_two(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Two ask in the same moment: one of them is refused."""
+    shown = _chat(screen, dice)
+    other = dice.choice(walk.screens)
+    if shown is not None and other is not screen:
+        _start(walk, shown[0], screen)
+        if shown[0] in other.stores("chat"):
+            _start(walk, shown[0], other)
+
+
+def start_used(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A turn that was there before is started again."""
+    shown = _chat(screen, dice)
+    if shown is not None and shown[1].turns:
+        turn = dice.choice(list(shown[1].turns))
+        action = act.ChatTurnStartedAction(
+            turn_id=turn.id, started_at=_STARTED_AT, message=turn.message
+        )
+        screen.dispatch(shown[0], action)
+
+
+def cancel(walk: Walk, screen: Screen, dice: Random) -> None:
+    """The running turn is cancelled, or now and then one that does not run."""
+    shown = _chat(screen, dice)
+    if shown is None:
+        return
+    turn = shown[1].active_turn
+    wanted = turn.id if turn is not None else "never-was"
+    if turn is not None or dice.random() < 0.2:
+        screen.dispatch(shown[0], act.ChatTurnCancelledAction(turn_id=wanted, duration=1.0))
+
+
+def resume(walk: Walk, screen: Screen, dice: Random) -> None:
+    """The last turn is resumed, after an error or not."""
+    shown = _chat(screen, dice)
+    if shown is not None and shown[1].turns:
+        screen.dispatch(shown[0], act.ChatTurnResumeAction(turn_id=shown[1].turns[-1].id))
+
+
+def decide(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A call that waits is approved or denied; sometimes one that does not wait."""
+    shown = _chat(screen, dice)
+    turn = shown[1].active_turn if shown is not None else None
+    if shown is None or turn is None:
+        return
+    calls = [
+        part.tool_call for part in turn.response_parts if isinstance(part, ToolCallResponsePart)
+    ]
+    waiting = [call for call in calls if isinstance(call, ToolCallPendingConfirmationState)]
+    if not (waiting or (calls and dice.random() < 0.1)):
+        return
+    call: Any = dice.choice(waiting or calls)
+    options = getattr(call, "options", None)
+    if dice.random() < 0.6:
+        action: Any = act.ChatToolCallApprovedAction(
+            turn_id=turn.id,
+            tool_call_id=call.tool_call_id,
+            confirmed="user-action",
+            selected_option_id="once" if options else None,
+            edited_tool_input="{}" if getattr(call, "editable", None) else None,
+        )
+    else:
+        action = act.ChatToolCallDeniedAction(
+            turn_id=turn.id,
+            tool_call_id=call.tool_call_id,
+            reason="denied",
+            reason_message="not that",
+            selected_option_id="never" if options else None,
+        )
+    screen.dispatch(shown[0], action)
+
+
+# ---- what waits, and what is typed --------------------------------------------------------------
+
+
+def queue(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A message is queued, or one that waits is changed."""
+    if (shown := _chat(screen, dice)) is None:
+        return
+    waiting = shown[1].queued_messages or ()
+    wanted = dice.choice(waiting).id if waiting and dice.random() < 0.3 else walk.name("message")
+    text = f"Then {wanted} {dice.randrange(9)}"
+    action = act.ChatPendingMessageSetAction(kind="queued", id=wanted, message=message(text))
+    screen.dispatch(shown[0], action)
+
+
+def steer(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A message for the running turn."""
+    if (shown := _chat(screen, dice)) is None:
+        return
+    wanted = walk.name("steering")
+    action = act.ChatPendingMessageSetAction(
+        kind="steering", id=wanted, message=message(f"Rather {wanted}")
+    )
+    screen.dispatch(shown[0], action)
+
+
+def take_back(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A message that waits is taken away."""
+    if (shown := _chat(screen, dice)) is None:
+        return
+    kind: Any = "queued"
+    waiting = list(shown[1].queued_messages or ())
+    if shown[1].steering_message is not None and dice.random() < 0.5:
+        kind, waiting = "steering", [shown[1].steering_message]
+    if waiting:
+        action = act.ChatPendingMessageRemovedAction(kind=kind, id=dice.choice(waiting).id)
+        screen.dispatch(shown[0], action)
+
+
+def reorder(walk: Walk, screen: Screen, dice: Random) -> None:
+    """The queue is sorted."""
+    if (shown := _chat(screen, dice)) is None:
+        return
+    order = [each.id for each in shown[1].queued_messages or ()]
+    dice.shuffle(order)
+    if order:
+        screen.dispatch(shown[0], act.ChatQueuedMessagesReorderedAction(order=tuple(order)))
+
+
+def draft(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Somebody types, or clears what is typed."""
+    if (shown := _chat(screen, dice)) is not None:
+        text = f"draft {dice.randrange(99)}"
+        action = act.ChatDraftChangedAction(draft=message(text) if dice.random() < 0.8 else None)
+        screen.dispatch(shown[0], action)
+
+
+def mark(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Something is marked read or archived, or named."""
+    chat, session = _chat(screen, dice), _session(screen, dice)
+    yes = dice.random() < 0.5
+    match dice.randrange(6):
+        case 0 if chat is not None:
+            screen.dispatch(chat[0], act.ChatIsReadChangedAction(is_read=yes))
+        case 1 if chat is not None:
+            screen.dispatch(chat[0], act.ChatIsArchivedChangedAction(is_archived=yes))
+        case 2 if session is not None:
+            screen.dispatch(session[0], sess.SessionIsReadChangedAction(is_read=yes))
+        case 3 if session is not None:
+            screen.dispatch(session[0], sess.SessionIsArchivedChangedAction(is_archived=yes))
+        case 4 if session is not None:
+            title = f"Title {dice.randrange(9)}" if dice.random() < 0.9 else " "
+            screen.dispatch(session[0], sess.SessionTitleChangedAction(title=title))
+        case 5 if chat is not None:
+            title = f"Chat {dice.randrange(9)}"
+            screen.dispatch(chat[0], sess.SessionTitleChangedAction(title=title))
+        case _:
+            pass
+
+
+def take_part(walk: Walk, screen: Screen, dice: Random) -> None:
+    """The client joins a session, or leaves it."""
+    if (shown := _session(screen, dice)) is None:
+        return
+    action: Any = sess.SessionActiveClientRemovedAction(client_id=screen.name)
+    if dice.random() < 0.7:
+        client = SessionActiveClient(client_id=screen.name, tools=())
+        action = sess.SessionActiveClientSetAction(active_client=client)
+    screen.dispatch(shown[0], action)
+
+
+def configure(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A setting of the host, good or bad."""
+    size = dice.choice([1, 2 << 20, 16 << 20])
+    config = {dice.choice(["clientQueueBytes", "replayBytes"]): size}
+    screen.dispatch(ROOT, RootConfigChangedAction(config=config))
+
+
+# ---- making, ending, looking --------------------------------------------------------------------
+
+
+def create_chat(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A chat more, sometimes with its first message."""
+    if (shown := _session(screen, dice)) is None or len(shown[1].chats) >= 4:
+        return
+    params: dict[str, Any] = {"channel": shown[0], "chat": f"ahp-chat:/{walk.name('chat')}"}
+    if dice.random() < 0.3:
+        params["initialMessage"] = message("Begin").wire()
+    walk.later(screen.request, "createChat", params)
+
+
+def dispose_chat(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A chat less; the last one cannot go."""
+    if (shown := _session(screen, dice)) is not None and shown[1].chats:
+        chat = dice.choice(list(shown[1].chats)).resource
+        walk.later(screen.request, "disposeChat", {"channel": chat})
+
+
+def create_session(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A session more, or one that is there already."""
+    sessions = walk.sessions()
+    if len(sessions) < 3:
+        uri = f"puppet:/{walk.name('session')}" if dice.random() < 0.9 else sessions[0]
+        walk.later(screen.request, "createSession", {"channel": uri})
+
+
+def dispose_session(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A session less, while there is another."""
+    sessions = walk.sessions()
+    if len(sessions) > 1:
+        walk.later(screen.request, "disposeSession", {"channel": dice.choice(sessions)})
+
+
+def ask(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Questions that change nothing."""
+    match dice.randrange(3):
+        case 0:
+            walk.later(screen.request, "ping", {"channel": ROOT})
+        case 1:
+            walk.later(screen.request, "listSessions", {"channel": ROOT})
+        case _:
+            chats = list(screen.stores("chat"))
+            if chats:
+                walk.later(screen.request, "fetchTurns", {"channel": dice.choice(chats)})
+
+
+def subscribe(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Show one channel more; of a chat perhaps its newest turns, perhaps not at once."""
+    uri = dice.choice(walk.channels())
+    options: dict[str, Any] = {}
+    if uri in walk.chats():
+        if dice.random() < 0.3:
+            options["view"] = SubscribeView(turns=dice.randrange(4))
+        if dice.random() < 0.3:
+            hold = dice.choice([1, 50, 500])
+            options["delivery"] = SubscriptionDeliveryOptions(max_latency_ms=hold)
+    walk.later(lambda: screen.subscribe(uri, **options))
+
+
+def unsubscribe(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Show one channel less."""
+    if screen.client is not None and len(screen.client.channels) > 2:
+        screen.client.unsubscribe(dice.choice(list(screen.client.channels)))
+
+
+# ---- the network, and time ----------------------------------------------------------------------
+
+
+def hold(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A wire becomes slow."""
+    screen.wire.hold("down" if dice.random() < 0.6 else "up")
+
+
+def deliver(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Piecemeal: a few messages get through."""
+    screen.wire.deliver("up", dice.randrange(4))
+    screen.wire.deliver("down", dice.randrange(6))
+
+
+def release(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A wire is fast again."""
+    screen.wire.release()
+
+
+def cut(walk: Walk, screen: Screen, dice: Random) -> None:
+    """The connection breaks, with whatever is under way."""
+    screen.wire.cut()
+
+
+def hang_up(walk: Walk, screen: Screen, dice: Random) -> None:
+    """The client goes, and says so."""
+    if screen.client is not None:
+        walk.later(screen.client.disconnect)
+
+
+def reconnect(walk: Walk, screen: Screen, dice: Random) -> None:
+    """The client comes back, or makes a new connection in place of one that works."""
+    if not screen.is_up or dice.random() < 0.1:
+        walk.later(screen.reconnect)
+
+
+def restart(walk: Walk, screen: Screen, dice: Random) -> None:
+    """The client's program is closed and started again: it initializes."""
+    screen.restart()
+
+
+def agent(walk: Walk, screen: Screen, dice: Random) -> None:
+    """An agent does something."""
+    walk.puppeteer.act(dice)
+
+
+def break_agent(walk: Walk, screen: Screen, dice: Random) -> None:
+    """From now on no agent comes up, or they do again."""
+    walk.puppeteer.agent.broken = "no agent today" if dice.random() < 0.3 else None
+
+
+#: Each kind of move, and its weight.
+MOVES: Mapping[Move, int] = {
+    agent: 260,
+    start_turn: 80,
+    start_two: 8,
+    start_used: 4,
+    cancel: 14,
+    resume: 6,
+    decide: 40,
+    queue: 18,
+    steer: 10,
+    take_back: 6,
+    reorder: 5,
+    draft: 14,
+    mark: 16,
+    take_part: 8,
+    configure: 3,
+    create_chat: 8,
+    dispose_chat: 4,
+    create_session: 2,
+    dispose_session: 1,
+    ask: 10,
+    subscribe: 40,
+    unsubscribe: 6,
+    hold: 20,
+    deliver: 50,
+    release: 24,
+    cut: 14,
+    hang_up: 4,
+    reconnect: 110,
+    restart: 3,
+    break_agent: 4,
+}
+
+
+def first_channels(session: URI) -> tuple[URI, ...]:
+    """What a screen shows of a session at first."""
+    return (session, default_chat(session))

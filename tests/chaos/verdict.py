@@ -1,0 +1,204 @@
+"""What must hold when a walk has come to its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from actors.ledger import Entry
+from actors.summaries import chat_row, input_needed, session_summary
+from ahpd.protocol.jsontext import loads
+from tests.chaos.screen import Screen
+from tests.harness import differences
+
+if TYPE_CHECKING:
+    from tests.chaos.walk import Walk
+
+
+@attrs.define
+class Verdict:
+    """Figures of a walk in which nothing was wrong."""
+
+    operations: int
+    outcomes: Counter[str]
+    envelopes: int
+    turns: int
+    exits: int
+    frames: int
+    trace: str = ""
+
+
+def judge(walk: Walk) -> Verdict:
+    """Look at everything; raises AssertionError with all that is wrong."""
+    wrong = [
+        *walk.unanswered,
+        *(text for screen in walk.screens for text in _screen(walk, screen)),
+        *_turns(walk),
+        *_tables(walk),
+        *_puppets(walk),
+    ]
+    if wrong:
+        raise AssertionError("\n".join(wrong))
+    outcomes: Counter[str] = Counter()
+    for screen in walk.screens:
+        outcomes.update(each.outcome.kind for each in screen.dispatched if each.outcome)
+    stream = walk.host.stream
+    return Verdict(
+        operations=sum(len(screen.dispatched) for screen in walk.screens),
+        outcomes=outcomes,
+        envelopes=len(stream.entries),
+        turns=len(stream.turns()[0]),
+        exits=len(walk.host.exits()),
+        frames=sum(len(tap.frames) for tap in walk.host.taps.all),
+    )
+
+
+# ---- clients ------------------------------------------------------------------------------------
+
+
+def unanswered(walk: Walk, screen: Screen) -> Iterator[str]:
+    """Operations that wait although their connection is up and their channel is there.
+
+    To be asked when everything has been delivered and nothing moves any more.
+    """
+    if screen.client is None or not screen.is_up:
+        return
+    for operation in screen.client.open_operations:
+        if walk.host.ledger.find(operation.channel) is not None:
+            yield f"{screen.name}: no answer to {operation}"
+
+
+def _screen(walk: Walk, screen: Screen) -> Iterator[str]:
+    if screen.client is None or not screen.is_up:
+        yield f"{screen.name}: is not connected"
+        return
+    yield from differences(screen.client, walk.host)
+    if screen.open_requests:
+        yield f"{screen.name}: {screen.open_requests} requests never ended"
+    answers = _answers(walk, screen)
+    sent = _sent(walk, screen)
+    for operation in screen.dispatched:
+        number = operation.client_seq
+        outcome = operation.outcome
+        if outcome is None or screen.settled[number] != 1:
+            yield f"{screen.name}: {operation} ended {screen.settled[number]} times"
+            continue
+        given = answers.get(number, [])
+        if len(given) > sent[number]:
+            yield f"{screen.name}: {operation}: {len(given)} answers to {sent[number]} dispatches"
+        if outcome.server_seq is not None:
+            kinds = {kind for seq, kind in given if seq == outcome.server_seq}
+            # Behind a snapshot that holds its effect a client cannot tell what a no-op was.
+            allowed = {outcome.kind, "unchanged"} if outcome.kind == "accepted" else {outcome.kind}
+            if len(kinds) != 1 or not kinds <= allowed:
+                yield f"{screen.name}: {operation}: {outcome}, the host said {given}"
+        name = getattr(operation.action, "type", "")
+        if name in _ONCE and sum(kind == "accepted" for _, kind in given) > 1:
+            yield f"{screen.name}: {operation} was done twice: {given}"
+
+
+#: What must not be done twice, however often it is sent.
+_ONCE = frozenset({"chat/turnStarted", "chat/toolCallConfirmed", "chat/turnCancelled"})
+
+
+def _answers(walk: Walk, screen: Screen) -> dict[int, list[tuple[int, str]]]:
+    """What the host said to each dispatch of a client: its number, and how."""
+    found: dict[int, list[tuple[int, str]]] = {}
+    for entry in walk.host.stream.entries:
+        if entry.audience not in (None, screen.name):
+            continue
+        origin = _origin(entry)
+        if origin is not None and origin["clientId"] == screen.name:
+            found.setdefault(int(origin["clientSeq"]), []).append((entry.seq, _kind(entry)))
+    return found
+
+
+def _origin(entry: Entry) -> Any:
+    return loads(entry.params).get("origin") if b'"origin"' in entry.params else None
+
+
+def _kind(entry: Entry) -> str:
+    if entry.audience is None:
+        return "accepted"
+    return "refused" if "rejectionReason" in loads(entry.params) else "unchanged"
+
+
+def _sent(walk: Walk, screen: Screen) -> Counter[int]:
+    """How often each dispatch of a client was sent."""
+    found: Counter[int] = Counter()
+    for tap in walk.host.taps.all:
+        if not tap.name.startswith(f"{screen.name}#"):
+            continue
+        for way, frame in tap.frames:
+            if way == "c2h" and frame.get("method") == "dispatchAction":
+                found[frame["params"]["clientSeq"]] += 1
+    return found
+
+
+# ---- the host -----------------------------------------------------------------------------------
+
+
+def _turns(walk: Walk) -> Iterator[str]:
+    """Each turn ended exactly as often as it was started or resumed."""
+    started, ended = walk.host.stream.turns()
+    open_chats = {uri for uri, each in walk.host.ledger.channels.items() if each.kind == "chat"}
+    where = {
+        entry.action.turn_id: entry.channel.uri  # type: ignore[union-attr]
+        for entry in walk.host.stream.said()
+        if entry.channel.kind == "chat" and getattr(entry.action, "type", "") == "chat/turnStarted"
+    }
+    for turn in started | ended:
+        gone = where.get(turn) not in open_chats  # with the chat, its running turn went
+        if started[turn] != ended[turn] and not (gone and started[turn] == ended[turn] + 1):
+            yield f"{turn}: started {started[turn]} times, ended {ended[turn]} times"
+
+
+def _tables(walk: Walk) -> Iterator[str]:
+    """What one channel says about another is what the other says itself."""
+    ledger, catalogue = walk.host.ledger, walk.host.tables.catalogue
+    assert catalogue is not None
+    sessions = {uri: each for uri, each in ledger.channels.items() if each.kind == "session"}
+    if catalogue.keys() != sessions.keys():
+        yield f"catalogue: {sorted(catalogue)}, sessions: {sorted(sessions)}"
+    root = ledger.channels["ahp-root://"].state
+    if root.active_sessions != len(sessions):
+        yield f"root: {root.active_sessions} sessions of {len(sessions)}"
+    for uri, channel in sessions.items():
+        said = catalogue.get(uri)
+        if said is not None and said != session_summary(uri, channel.state, said.created_at):
+            yield f"{uri}: its summary is not what its state says"
+        yield from _session(walk, uri, channel.state)
+
+
+def _session(walk: Walk, uri: str, state: Any) -> Iterator[str]:
+    if state.lifecycle == "creating":
+        yield f"{uri}: is still being created"
+    owned = {c.uri for c in walk.host.ledger.channels.values() if c.owner == uri}
+    rows = {row.resource for row in state.chats}
+    if owned != rows:
+        yield f"{uri}: lists {sorted(rows)}, has {sorted(owned)}"
+    wanted: set[str] = set()
+    for row in state.chats:
+        channel = walk.host.ledger.find(row.resource)
+        if channel is not None:
+            wanted |= input_needed(channel.state).keys()
+            now = chat_row(channel.state, row.title)
+            if row.evolve(activity=row.activity or None) != now:
+                yield f"{uri}: says {row} of {now}"
+    listed = {entry.id for entry in state.input_needed or ()}
+    if listed != wanted:
+        yield f"{uri}: inputNeeded {sorted(listed)}, waiting {sorted(wanted)}"
+
+
+def _puppets(walk: Walk) -> Iterator[str]:
+    """No agent is left over: every one that is not closed serves a chat that is there."""
+    agent = walk.puppeteer.agent
+    for puppet in agent.made:
+        chat = puppet.request.chat
+        if not puppet.closed and (
+            walk.host.ledger.find(chat) is None or agent.of[chat] is not puppet
+        ):
+            yield f"an agent of {chat} was left behind"

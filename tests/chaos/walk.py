@@ -1,0 +1,207 @@
+"""A walk: three screens, their agents and a host, taken through a scenario and to its end."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from fnmatch import fnmatchcase
+from random import Random
+from typing import Any
+
+import trio
+
+from ahpd.protocol.uris import ROOT, URI
+from supervisors import NoSuchChild, StartFailed, SupervisorsError, sys
+from supervisors.faults import Injection
+from supervisors.testing import leak_check, run_seeded
+from tests.chaos.moves import MOVES, first_channels
+from tests.chaos.puppeteer import Puppeteer
+from tests.chaos.scenario import Kill, Scenario
+from tests.chaos.screen import Screen
+from tests.chaos.verdict import Verdict, judge, unanswered
+from tests.harness import PuppetAgent, RunningHost, SlowJournal, running_host
+
+#: Seconds between two steps; most often none, and now and then long enough for a grace to end.
+_PAUSES = (0.0, 0.0, 0.0, 0.001, 0.01, 0.1, 0.5)
+_LONG_PAUSE, _LONG = 0.005, 45.0
+
+#: Rounds of the end: more than any queue of messages or of restarts needs.
+_ROUNDS = 60
+
+
+class Walk:
+    """One walk under way; the moves are made on it."""
+
+    def __init__(self, plan: Scenario, host: RunningHost, agent: PuppetAgent) -> None:
+        self.plan = plan
+        self.host = host
+        self.puppeteer = Puppeteer(agent)
+        self.screens = [Screen(name, host) for name in ("desk", "phone", "tablet")]
+        self.nursery: trio.Nursery
+        self._names: Counter[str] = Counter()
+
+    # ---- for the moves ----------------------------------------------------------------------
+
+    def name(self, kind: str) -> str:
+        """A name that nothing else of this walk has."""
+        self._names[kind] += 1
+        return f"{kind}-{self._names[kind]}"
+
+    def later(self, fn: Callable[..., Awaitable[object]], *args: Any) -> None:
+        """Do it while the walk goes on."""
+        self.nursery.start_soon(fn, *args)
+
+    def sessions(self) -> list[URI]:
+        """The sessions there are."""
+        return [uri for uri, each in self.host.ledger.channels.items() if each.kind == "session"]
+
+    def chats(self) -> list[URI]:
+        """The chats there are."""
+        return [uri for uri, each in self.host.ledger.channels.items() if each.kind == "chat"]
+
+    def channels(self) -> list[URI]:
+        """Everything that can be subscribed."""
+        return list(self.host.ledger.channels)
+
+    # ---- the walk ---------------------------------------------------------------------------
+
+    async def run(self) -> Verdict:
+        """Begin, walk, and come to an end at which everything can be compared."""
+        async with trio.open_nursery() as nursery:
+            self.nursery = nursery
+            sessions = await self._begin()
+            for screen in self.screens:
+                screen.subscriptions = (ROOT, *(c for s in sessions for c in first_channels(s)))
+                nursery.start_soon(screen.live)
+            moves, weights = list(MOVES), list(MOVES.values())
+            kills: dict[int, list[Kill]] = {}
+            for kill in self.plan.kills:
+                kills.setdefault(kill.step, []).append(kill)
+            for step in range(self.plan.steps):
+                # Each step has dice of its own, so that leaving a fault out changes little else.
+                dice = Random(f"{self.plan.seed} {step}")
+                for kill in kills.get(step, ()):
+                    self._kill(kill.pattern, kill.choice)
+                move = dice.choices(moves, weights)[0]
+                move(self, dice.choice(self.screens), dice)
+                await self._pause(dice)
+            await self._end()
+            verdict = judge(self)
+            for screen in self.screens:
+                screen.finish()
+        return verdict
+
+    async def _begin(self) -> list[URI]:
+        sessions = []
+        for number in range(self.plan.sessions):
+            uri = f"puppet:/{number}"
+            while self.host.ledger.find(uri) is None:
+                peer = await self.host.peer("setup")
+                try:
+                    await peer.hello()
+                    await peer.request("createSession", channel=uri)
+                except Exception:  # noqa: BLE001 a fault may strike already here
+                    await trio.sleep(0.2)
+                await peer.close()
+            sessions.append(uri)
+        return sessions
+
+    async def _pause(self, dice: Random) -> None:
+        if dice.random() < _LONG_PAUSE:
+            await trio.sleep(_LONG)
+        pause = dice.choice(_PAUSES)
+        if pause:
+            await trio.sleep(pause)
+        else:
+            for _ in range(dice.randrange(4)):
+                await trio.lowlevel.checkpoint()
+
+    def _kill(self, pattern: str, choice: int) -> None:
+        registry = self.host.system.registry
+        paths = [path for path in registry.under("") if fnmatchcase(path, pattern)]
+        if paths:
+            sys.kill(self.host.system.ref(paths[choice % len(paths)]), "by the walk")
+
+    # ---- its end ----------------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        """Everything is delivered, everybody is back, all turns are over, nothing waits."""
+        for screen in self.screens:
+            screen.wire.release()
+        for _ in range(_ROUNDS):
+            await self._restart_parked()
+            self.puppeteer.finish()
+            for screen in self.screens:
+                if not screen.is_up:
+                    self.later(screen.reconnect)
+            await trio.sleep(2)
+            if self._is_quiet():
+                break
+        await trio.sleep(60)
+        self.unanswered = [text for screen in self.screens for text in unanswered(self, screen)]
+        for screen in self.screens:
+            await screen.reconnect()
+            for _ in range(_ROUNDS):
+                if screen.is_up:
+                    break
+                await trio.sleep(1)
+                await screen.reconnect()
+        await trio.sleep(5)
+
+    async def _restart_parked(self) -> None:
+        for path in self.host.parked():
+            if not self.plan.may_park:
+                raise AssertionError(f"{path} is parked")
+            cell = self.host.system.registry.get(path)
+            if cell is not None:
+                try:
+                    await self.host.system.supervisor(cell.parent).restart_child(cell.spec.id)
+                except (NoSuchChild, StartFailed, SupervisorsError):
+                    await trio.sleep(0.1)
+
+    def _is_quiet(self) -> bool:
+        if self.puppeteer.working() or not all(screen.is_up for screen in self.screens):
+            return False
+        if any(screen.open_requests for screen in self.screens):
+            return False
+        return all(
+            each.state.active_turn is None and not each.state.queued_messages
+            for each in self.host.ledger.channels.values()
+            if each.kind == "chat"
+        )
+
+
+def walk(plan: Scenario, injection: Injection | None = None) -> Verdict:
+    """Walk it, in a run of its own; raises AssertionError for whatever is wrong at the end."""
+    logging.disable(logging.CRITICAL)  # agents crash here all the time
+    try:
+        return run_seeded(_walk, plan, injection or Injection(plan.faults), seed=plan.seed)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+async def _walk(plan: Scenario, injection: Injection) -> Verdict:
+    agent = PuppetAgent(takes_steering=plan.takes_steering)
+    agent.opens_in = plan.opens_in
+    journal = SlowJournal(plan.seed, plan.journal)
+    async with (
+        leak_check(),
+        running_host(
+            agent, seed=plan.seed, replay=plan.replay, faults=injection, journal=journal
+        ) as host,
+    ):
+        verdict = await Walk(plan, host, agent).run()
+    verdict.trace = _trace(host)
+    return verdict
+
+
+def _trace(host: RunningHost) -> str:
+    """A digest of everything that was let out and everything that was sent, in order."""
+    digest = hashlib.sha256()
+    for entry in host.stream.entries:
+        digest.update(entry.params)
+    for tap in host.taps.all:
+        digest.update(repr((tap.name, tap.frames)).encode())
+    return digest.hexdigest()
