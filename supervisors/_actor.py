@@ -208,7 +208,8 @@ async def run_actor(life: Life) -> None:
         life.ready()
         await serve(life, actor.handle)
         await actor.on_stop(life.stop_reason or life.quit_reason or "")
-        nursery.cancel_scope.cancel(reason=f"{cell.path} ended")
+        if nursery.child_tasks:
+            nursery.cancel_scope.cancel(reason=f"{cell.path} ended")
 
 
 async def serve(life: Life, handle: Handle) -> None:

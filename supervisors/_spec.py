@@ -157,6 +157,12 @@ class MailboxSpec:
             _check(getattr(self, name) >= 1, f"mailbox.{name}: must be at least 1")
 
 
+# Made once: specs are made by the thousand, and these are checked whenever they are made.
+_MAILBOX = MailboxSpec()
+_BOUNDED = Shutdown()
+_UNBOUNDED = Shutdown(grace=None)
+
+
 @attrs.frozen
 class ChildSpec:
     """One child: an actor factory with its arguments, or a supervisor.
@@ -176,13 +182,13 @@ class ChildSpec:
     shutdown: Shutdown = attrs.field(kw_only=True)
     start_within: float = attrs.field(kw_only=True)
     backoff: Backoff | None = attrs.field(default=None, kw_only=True)
-    mailbox: MailboxSpec = attrs.field(factory=MailboxSpec, kw_only=True)
+    mailbox: MailboxSpec = attrs.field(default=_MAILBOX, kw_only=True)
     significant: bool = attrs.field(default=False, kw_only=True)
     path: str | None = attrs.field(default=None, kw_only=True)
 
     @shutdown.default
     def _default_shutdown(self) -> Shutdown:
-        return Shutdown(grace=None) if isinstance(self.start, SupervisorSpec) else Shutdown()
+        return _UNBOUNDED if isinstance(self.start, SupervisorSpec) else _BOUNDED
 
     @start_within.default
     def _default_start_within(self) -> float:
