@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from actors.clock import from_iso
+from actors.endings import end_turn
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import ChatMoved, SessionMoved
-from actors.turn import ending
 from ahpd import reducers
 from ahpd.agents.events import Failed
 from ahpd.protocol.actions import StateAction
-from ahpd.protocol.chat import ChatState
 from ahpd.protocol.chat_actions import ChatActivityChangedAction
 from ahpd.protocol.session_actions import SessionActivityChangedAction
 from supervisors import Note, Report, SupervisorsError, System
@@ -51,7 +49,11 @@ class Caretaker:
         text = sentence(path)
         self._parked[path] = text
         if channel.kind == "chat":
-            self._end_turn(channel)
+            end_turn(
+                self._host,
+                channel,
+                Failed("this chat failed too often and was set aside", "ChatParked"),
+            )
         self._say_activity(channel, text)
 
     def _is_back(self, path: str) -> None:
@@ -64,16 +66,6 @@ class Caretaker:
         channels = self._host.ledger.channels.values()
         kinds = ("chat", "session")
         return next((each for each in channels if each.path == path and each.kind in kinds), None)
-
-    def _end_turn(self, channel: Channel) -> None:
-        chat: ChatState = channel.state
-        turn = chat.active_turn
-        if turn is None:
-            return
-        started = from_iso(turn.started_at)
-        duration = max(0.0, self._host.clock.ms() - started) if started is not None else 0.0
-        outcome = Failed("this chat failed too often and was set aside", "ChatParked")
-        self._say(channel, ending(turn.id, round(duration, 3), outcome))
 
     def _say_activity(self, channel: Channel, text: str | None) -> None:
         if channel.kind == "chat":

@@ -118,7 +118,7 @@ class Catalogue(Actor[Incoming]):
             raise refusal(ErrorCode.INTERNAL_ERROR, "stored sessions are still being read")
         if uri in host.catalogue:
             raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"the session {uri} already exists")
-        for other in (uri, uris.default_chat(uri)):
+        for other in (uris.canonical(uri), uris.default_chat(uri)):
             if host.ledger.find(other) is not None:
                 raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"{other} is another channel")
         if provider not in host.agents:

@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 import trio
 
 from actors import mailboxes
-from actors.clock import from_iso
 from actors.desk import Desk
+from actors.endings import clear_activity, end_turn, note_start
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
@@ -38,6 +38,7 @@ from actors.messages import (
     Echoed,
     LoadTurns,
     OpenAgent,
+    RunBegan,
     RunOver,
     StartTurn,
     TurnBegan,
@@ -46,12 +47,13 @@ from actors.paging import page_before
 from actors.rules import chat as rules
 from actors.run import Engine, Run, work
 from actors.telling import tell
-from actors.turn import actions_for, ending
+from actors.turn import actions_for
 from ahpd.agents.events import Failed, Outcome, Stopped, TitleProposed
 from ahpd.agents.port import AgentFailed, OpenRequest, Permission, Prompt
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import ChatState
+from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.session_actions import SessionTitleChangedAction
@@ -61,7 +63,15 @@ from supervisors import Actor, ChildSpec, Reject
 _log = logging.getLogger("ahpd.agents")
 
 Incoming: TypeAlias = (
-    Dispatch | Echoed | StartTurn | OpenAgent | AgentSays | RunOver | CancelOverdue | LoadTurns
+    Dispatch
+    | Echoed
+    | StartTurn
+    | OpenAgent
+    | RunBegan
+    | AgentSays
+    | RunOver
+    | CancelOverdue
+    | LoadTurns
 )
 
 #: What an agent says all the time and no row depends on: no reason to look at the row.
@@ -85,8 +95,6 @@ class Chat(Actor[Incoming]):
         self._cleared: str | None = None
         self._resumes = False
         self._engine = Engine(self._agent, self._open_request())
-        #: When the running turn started, by this host's clock (ms); None: before this incarnation.
-        self._started_at: float | None = None
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
 
@@ -124,6 +132,8 @@ class Chat(Actor[Incoming]):
                 self._take(message)
             case Echoed():
                 self._echoed(message.action)
+            case RunBegan():
+                self._steer()
             case RunOver():
                 await self._run_over(message)
             case CancelOverdue():
@@ -190,7 +200,7 @@ class Chat(Actor[Incoming]):
             case act.ChatTurnStartedAction():
                 self._note_start(action.turn_id, action.message)
             case act.ChatTurnCancelledAction():
-                self._note_end()
+                clear_activity(self._host, self._channel)
             case None:
                 if isinstance(dispatch.action, SessionTitleChangedAction):
                     self._renamed(dispatch.action)
@@ -289,8 +299,14 @@ class Chat(Actor[Incoming]):
                 return
             if isinstance(event, TitleProposed):
                 tell(self._session, ChatTitled(self._channel.uri, event.title))
-            for action in actions_for(turn, event):
-                look |= self._desk.say(action) and not isinstance(action, _STREAM)
+            try:
+                for action in actions_for(turn, event):
+                    look |= self._desk.say(action) and not isinstance(action, _STREAM)
+            except ParseError as error:
+                self._end_turn(Failed(f"the agent said what no client could read: {error}"))
+                self._stop_run(turn.id)
+                look = True
+                break
         if look:
             self._moved()
 
@@ -318,6 +334,8 @@ class Chat(Actor[Incoming]):
         if backend is None:
             self.ref.cast(CancelOverdue(run.number))  # still opening: nothing there to ask
             return
+        if not run.prompted:
+            return  # it will not be: a cancel now might be taken for one of the next turn (B17)
         backend.cancel()
         self.spawn(partial(self._overdue, run.number), name="cancel deadline")
 
@@ -391,6 +409,8 @@ class Chat(Actor[Incoming]):
         turn = self._state.active_turn
         if pending is None or turn is None or run is None or run.stopping:
             return  # `_advance` makes it a turn as soon as nothing runs
+        if not run.prompted:
+            return  # the agent must get the turn's own message first; `RunBegan` comes then
         backend = self._engine.backend
         if backend is not None and backend.steer(pending.message):
             self._take_pending("steering", pending)
@@ -402,25 +422,11 @@ class Chat(Actor[Incoming]):
     def _note_start(self, turn_id: str, message: Message) -> None:
         """A turn starts: its id is used up, and it may name the conversation."""
         self._channel.used.add(turn_id)
-        self._started_at = self._host.clock.ms()
+        note_start(self._host, self._channel, turn_id)
         tell(self._session, TurnBegan(self._channel.uri, message.text))
 
-    def _note_end(self) -> None:
-        self._started_at = None
-        if self._state.activity is not None:
-            self._desk.say(act.ChatActivityChangedAction())
-
     def _end_turn(self, outcome: Outcome) -> None:
-        """End the running turn, with its duration; its open tool calls end with it (R-9.57)."""
-        turn = self._state.active_turn
-        assert turn is not None
-        now = self._host.clock.ms()
-        started = self._started_at
-        if started is None:
-            started = from_iso(turn.started_at)
-        duration = max(0.0, now - started) if started is not None else 0.0
-        self._desk.say(ending(turn.id, round(duration, 3), outcome))
-        self._note_end()
+        end_turn(self._host, self._channel, outcome)
 
     def _moved(self) -> None:
         """Let the session look at this chat's row and at what waits in it."""

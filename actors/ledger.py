@@ -56,6 +56,8 @@ class Channel:
     #: JSON text of `uri`, which every envelope repeats.
     uri_text: bytes
     used: set[str] = attrs.field(factory=set)
+    #: Of a chat: the turn that started last, and when by this host's clock (ms).
+    began: tuple[str, float] = ("", 0.0)
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False

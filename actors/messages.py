@@ -153,6 +153,11 @@ class OpenAgent:
 
 
 @attrs.frozen
+class RunBegan:
+    """The agent has a turn's message now, and can be given others."""
+
+
+@attrs.frozen
 class AgentSays:
     """Events of the run with this number, in order."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import trio
 
-from actors.messages import AgentSays, RunOver
+from actors.messages import AgentSays, RunBegan, RunOver
 from ahpd.agents.events import Event, Failed, Outcome, Stopped
 from ahpd.agents.port import Agent, AgentFailed, Backend, OpenRequest, Prompt
 from supervisors import Helper, Ref, SendRefused
@@ -30,11 +30,13 @@ CLOSE_WITHIN = 5.0
 class Run:
     """A turn that an agent works on, or has been asked to stop working on.
 
+    `prompted`: the agent has the turn's message, and can be asked to stop or given another.
     `stopping`: it was asked to stop, and nothing it still says is shown.
     """
 
     number: int
     turn_id: str
+    prompted: bool = False
     stopping: bool = False
     helper: Helper | None = None
 
@@ -82,8 +84,13 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
     broken = False
     try:
         backend = await engine.open()
-        # A cancel that came before the agent had anything to cancel was not heard by it.
-        outcome = Stopped() if run.stopping else await backend.prompt(prompt, say)
+        if run.stopping:  # before the agent had anything to stop
+            outcome = Stopped()
+        else:
+            run.prompted = True
+            with suppress(SendRefused):  # full: then what it would start is late, not lost
+                chat.cast(RunBegan(), urgent=True)
+            outcome = await backend.prompt(prompt, say)
     except AgentFailed as error:
         outcome, broken = Failed(error.message, "AgentFailed", error.resumable), True
     except SendRefused:

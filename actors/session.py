@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from actors import mailboxes
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
+from actors.endings import end_turn
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
@@ -30,9 +31,11 @@ from actors.messages import (
     TurnBegan,
 )
 from actors.refusal import refusal
+from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
 from actors.summaries import chat_row, input_needed, row_changes
 from actors.telling import tell
+from ahpd.agents.events import Stopped
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.chat import (
     ChatState,
@@ -165,7 +168,8 @@ class Session(Actor[Incoming]):
             self._desk.say(act.SessionIsReadChangedAction(is_read=False))
         row = self._row(message.chat)
         if row is not None and not row.title:
-            self._titled(message.chat, title_from(message.text))
+            named = message.chat == self._state.default_chat and self._state.title
+            self._titled(message.chat, named or title_from(message.text))
 
     def _titled(self, uri: URI, title: str) -> None:
         """A chat has a name; the session is called as its default chat (R-24.30)."""
@@ -202,6 +206,9 @@ class Session(Actor[Incoming]):
             raise Reject("the session could not be started")
         if params.source is not None:
             raise Reject(f"the agent {agent.provider} cannot start a chat from another one")
+        reason = rules_of_chats.first_message(params.initial_message, find_chat=self._chat)
+        if reason is not None:
+            raise Reject(f"createChat: initialMessage: {reason}")
         held = self._state.working_directories or ()
         for directory in params.working_directories or ():
             if directory not in held:
@@ -243,11 +250,18 @@ class Session(Actor[Incoming]):
         was_default = uri == self._state.default_chat
         self._desk.say(act.SessionChatRemovedAction(chat=uri))
         if was_default:
-            successor = self._state.chats[0].resource
-            self._desk.say(act.SessionDefaultChatChangedAction(default_chat=successor))
+            self._succeed(self._state.chats[0].resource)
         close_channel(host, channel)
         supervisor = self.system.supervisor(self._supervisor)
         await supervisor.stop_child(child_id(channel), "the chat was ended")
+
+    def _succeed(self, uri: URI) -> None:
+        """Another chat is the default one now, and speaks for the session (R-8.32)."""
+        self._desk.say(act.SessionDefaultChatChangedAction(default_chat=uri))
+        self._look_at(uri)
+        channel = self._host.ledger.find(uri)
+        if self._state.lifecycle == "creating" and channel is not None:
+            tell(self.find(channel.path), OpenAgent())  # the one that was asked is gone
 
     async def _match_chats(self) -> None:
         """Finish what an earlier incarnation had begun: chats without an actor, and the reverse."""
@@ -289,7 +303,12 @@ def title_from(text: str) -> str:
 
 
 def close_channel(host: Host, channel: Channel) -> None:
-    """A channel ends: nothing more can be said on it, and when all is out nobody hears it."""
+    """A channel ends: nothing more can be said on it, and when all is out nobody hears it.
+
+    A chat's running turn ends first, while there are still subscribers to tell (invariant 7).
+    """
+    if channel.kind == "chat":
+        end_turn(host, channel, Stopped())
     host.ledger.close(channel)
 
     def release() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from actors.clock import from_iso
 from actors.ledger import Channel
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
@@ -34,6 +35,9 @@ from ahpd.protocol.tools import (
     ToolCallPendingConfirmationState,
 )
 from ahpd.protocol.uris import URI
+
+#: Milliseconds; with more the end of a turn is no date any more, and replicas fail on it.
+LONGEST_TURN = 1e12
 
 
 @attrs.frozen
@@ -67,10 +71,22 @@ def _turn_started(case: Case, action: act.ChatTurnStartedAction) -> str | None:
         return "a turn is running; queue the message instead"
     if action.queued_message_id is not None:
         return "only the host takes messages from the queue"
-    return _writable(case) or _message(case, action.message)
+    return _writable(case) or _time(action.started_at) or _message(case, action.message)
 
 
-def _message(case: Case, message: Message | None) -> str | None:
+def _time(text: str) -> str | None:
+    """R-1.39; every replica computes with it when the turn ends (R-9.58)."""
+    return None if from_iso(text) is not None else f"startedAt is no time: {text[:40]!r}"
+
+
+def _message(case: Case, message: Message) -> str | None:
+    return first_message(message, case.find_chat)
+
+
+def first_message(
+    message: Message | None, find_chat: Callable[[URI], ChatState | None]
+) -> str | None:
+    """Why a client may not send this message (R-9.35 to R-9.38); None when it may."""
     if message is None:
         return None
     if message.origin.kind != "user":
@@ -78,7 +94,7 @@ def _message(case: Case, message: Message | None) -> str | None:
     for attachment in message.attachments or ():
         reason = None
         if isinstance(attachment, MessageChatAttachment):
-            reason = _chat_attachment(case, attachment)
+            reason = _chat_attachment(attachment, find_chat)
         elif isinstance(attachment, SimpleMessageAttachment):
             reason = _simple_attachment(attachment)
         if reason is not None:
@@ -86,9 +102,11 @@ def _message(case: Case, message: Message | None) -> str | None:
     return None
 
 
-def _chat_attachment(case: Case, attachment: MessageChatAttachment) -> str | None:
+def _chat_attachment(
+    attachment: MessageChatAttachment, find_chat: Callable[[URI], ChatState | None]
+) -> str | None:
     """R-9.37: the chat must exist, and a turn that is named must be a completed one of it."""
-    chat = case.find_chat(attachment.resource)
+    chat = find_chat(attachment.resource)
     if chat is None:
         return f"the attached chat {attachment.resource} does not exist"
     if attachment.end_turn is not None and chat.turns.index_of(attachment.end_turn) < 0:
@@ -109,6 +127,8 @@ def _turn_cancelled(case: Case, action: act.ChatTurnCancelledAction) -> str | No
         return "no turn is running"
     if turn.id != action.turn_id:
         return f"the running turn is {turn.id}, not {action.turn_id}"
+    if action.duration > LONGEST_TURN:
+        return f"no turn can have taken {action.duration:g} ms"
     return None
 
 

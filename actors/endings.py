@@ -1,0 +1,49 @@
+"""How a turn ends, whoever ends it: one action, with its duration, exactly once (invariant 7).
+
+Mostly its chat ends it. When the chat is set aside, or goes away with its turn running, others do;
+the turn is in the channel's state until then and not after, so it cannot end twice.
+"""
+
+from __future__ import annotations
+
+from actors.clock import from_iso
+from actors.host import Host
+from actors.ledger import Channel
+from actors.turn import ending
+from ahpd import reducers
+from ahpd.agents.events import Outcome
+from ahpd.protocol.actions import StateAction
+from ahpd.protocol.chat_actions import ChatActivityChangedAction
+
+
+def note_start(host: Host, channel: Channel, turn_id: str) -> None:
+    """A turn starts now, whatever its client's clock says."""
+    channel.began = turn_id, host.clock.ms()
+
+
+def end_turn(host: Host, channel: Channel, outcome: Outcome) -> bool:
+    """End the running turn of a chat; False when none runs. Its open tool calls end too (R-9.57).
+
+    A resumed turn's duration counts from its first start (R-9.64).
+    """
+    turn = channel.state.active_turn
+    if turn is None:
+        return False
+    now = host.clock.ms()
+    turn_id, began = channel.began
+    if turn_id != turn.id:
+        began = from_iso(turn.started_at) or now
+    _say(host, channel, ending(turn.id, round(max(0.0, now - began), 3), outcome))
+    clear_activity(host, channel)
+    return True
+
+
+def clear_activity(host: Host, channel: Channel) -> None:
+    """What the agent of a turn was doing is over with the turn."""
+    _say(host, channel, ChatActivityChangedAction())
+
+
+def _say(host: Host, channel: Channel, action: StateAction) -> None:
+    state = reducers.apply("chat", channel.state, action)
+    if state is not channel.state:
+        host.ledger.append(channel, action, state)
