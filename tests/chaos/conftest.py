@@ -6,7 +6,7 @@ import pytest
 
 #: Walks, and kills of each kind of actor, when nobody says how many: about 40 and 25 s on one core.
 WALKS, KILLS = 60, 50
-#: Kills in one test: so many that it is not all overhead, and few enough that it does not take long.
+#: Kills in one test: not all of it overhead, and none takes long.
 PIECE = 50
 
 
