@@ -16,6 +16,7 @@ import trio
 
 from ahpd.cli.following import plain
 from ahpd.cli.shown import line, safe
+from ahpd.protocol.chat import ChatState, ToolCallResponsePart
 from ahpd.protocol.chat_actions import (
     ChatToolCallApprovedAction,
     ChatToolCallDeniedAction,
@@ -32,6 +33,9 @@ Decision: TypeAlias = (
     ChatToolCallApprovedAction | ChatToolCallDeniedAction | ChatToolCallResultConfirmedAction
 )
 
+#: The states of a call in which somebody has to decide.
+WAITING = (ToolCallPendingConfirmationState, ToolCallPendingResultConfirmationState)
+
 #: Characters of a tool's input that are shown.
 _INPUT = 2000
 #: Bytes of one answer, and how many answers that are none are borne.
@@ -46,6 +50,19 @@ class Choice:
     label: str
     approves: bool
     option: ConfirmationOption | None = None
+
+
+def waiting(chat: ChatState, call_id: str) -> Waiting | None:
+    """The call with this id, if it waits in the running turn."""
+    parts = () if chat.active_turn is None else chat.active_turn.response_parts
+    for part in parts:
+        if (
+            isinstance(part, ToolCallResponsePart)
+            and isinstance(part.tool_call, WAITING)
+            and part.tool_call.tool_call_id == call_id
+        ):
+            return part.tool_call
+    return None
 
 
 def choices(call: Waiting) -> Sequence[Choice]:
