@@ -259,7 +259,8 @@ class OneTurn:
         question_open = self._questions.pop(call_id, None)
         if question_open is not None:
             question_open.cancel(reason="somebody else decided")
-            self._out.item("\nanswered on another screen, or no longer asked", always=True)
+            if what.words != "skipped":  # the turn has ended; nobody answered
+                self._out.item("answered on another screen", always=True)
         if isinstance(call, WAITING):
             self._decide(call)
         elif call.status != "streaming":
@@ -294,13 +295,10 @@ class OneTurn:
         """Put the question on the terminal and pass on the answer."""
         with scope:
             async with self._terminal:
-                choice = await Terminal(self._print_question).choose(call)
+                choice = await Terminal(self._out).choose(call)
             # In one step: what is no longer asked has left the table.
             if self._questions.pop(call.tool_call_id, None) is scope:
                 self._send(call, choice)
-
-    def _print_question(self, text: str, *, nl: bool = True) -> None:
-        self._out.item(text, nl=nl, always=True, fg="yellow")
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -309,7 +307,7 @@ class OneTurn:
         if self._cancelled:
             return False
         self._cancelled = True
-        self._out.item("\ncancelling; Ctrl-C once more to leave", always=True, fg="yellow")
+        self._out.item("cancelling; Ctrl-C once more to leave", always=True, fg="yellow")
         self._client.dispatch(
             self._chat,
             ChatTurnCancelledAction(
