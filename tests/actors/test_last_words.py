@@ -62,7 +62,7 @@ async def test_a_peer_that_went_is_not_waited_for_without_end() -> None:
         held = host.system.ref(channel.path)
         sys.suspend(held)
         # More than its chat's mailbox takes: the connection waits for room, behind it the end.
-        for number in range(6000):
+        for number in range(4500):
             await peer.dispatch(CHAT, type_draft(f"draft {number}").wire())
         await peer.close()
         await trio.sleep(4)
