@@ -58,6 +58,8 @@ class Channel:
     used: set[str] = attrs.field(factory=set)
     #: Of a chat: the turn that started last, and when by this host's clock (ms).
     began: tuple[str, float] = ("", 0.0)
+    #: Of a session: how many chats were made in it, those that have ended included.
+    chats_made: int = 0
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
