@@ -11,9 +11,17 @@ from typing import TypeAlias
 
 import attrs
 
+from ahpd.protocol.chat import BackgroundWork
 from ahpd.protocol.common import StringOrMarkdown
+from ahpd.protocol.customizations import Customization
+from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.model import JSON, Object
-from ahpd.protocol.tools import ConfirmationOption, ToolResultContent
+from ahpd.protocol.tools import (
+    ConfirmationOption,
+    McpAuthRequirement,
+    ToolCallRiskAssessment,
+    ToolResultContent,
+)
 
 
 @attrs.frozen
@@ -82,13 +90,18 @@ class ToolOutput:
 
 @attrs.frozen
 class ToolFinished:
-    """A call is over, well or badly. A call that was denied is not finished but just ends."""
+    """A call is over, well or badly. A call that was denied is not finished but just ends.
+
+    `asks_approval`: the agent wants to know whether it may use the result, and waits for a
+    `Verdict` (R-10.24).
+    """
 
     call_id: str
     success: bool
     message: StringOrMarkdown
     content: Sequence[ToolResultContent] = ()
     error: str | None = None
+    asks_approval: bool = False
 
 
 @attrs.frozen
@@ -116,6 +129,116 @@ class ActivityChanged:
     activity: str | None
 
 
+@attrs.frozen
+class SystemNotice:
+    """Something the agent's harness says, which makes sense by itself (R-9.51)."""
+
+    content: StringOrMarkdown
+
+
+@attrs.frozen
+class QuestionsAsked:
+    """Questions to people, or a URL for them to open; the backend gets `Answers` (R-11.1)."""
+
+    request: ChatInputRequest
+
+
+@attrs.frozen
+class RiskJudged:
+    """How risky a call is that waits for permission; may come again when it is known (R-10.12)."""
+
+    call_id: str
+    assessment: ToolCallRiskAssessment
+
+
+@attrs.frozen
+class ClientToolCalled:
+    """The model calls a tool that a client offers; the backend gets a `ClientResult`.
+
+    `name` is what the model was offered: ``<clientId>__<tool>``, or the bare name of a tool.
+    """
+
+    call_id: str
+    name: str
+    title: str
+    input: str | None = None
+
+
+@attrs.frozen
+class ToolNeedsAuth:
+    """A running call of an MCP server's tool pauses until there is a token (R-10.27).
+
+    The backend gets `Authorized` when one came.
+    """
+
+    call_id: str
+    server: str
+    requirement: McpAuthRequirement
+
+
+@attrs.frozen
+class BackgroundSet:
+    """Work that goes on beside the turns, new or changed (R-9.97)."""
+
+    work: BackgroundWork
+
+
+@attrs.frozen
+class BackgroundGone:
+    """Work that has ended."""
+
+    work_id: str
+
+
+@attrs.frozen
+class WorkerStarted:
+    """A tool call gave work to a worker, which talks in a chat of its own (R-9.13)."""
+
+    worker: str
+    call_id: str
+    title: str
+
+
+@attrs.frozen
+class WorkerSays:
+    """What a worker does."""
+
+    worker: str
+    events: Sequence[Event]
+
+
+@attrs.frozen
+class WorkerEnded:
+    """A worker is done."""
+
+    worker: str
+    outcome: Outcome
+
+
+@attrs.frozen
+class Command:
+    """A slash command; `is_skill`: it is one of the agent's skills."""
+
+    name: str
+    description: str = ""
+    argument_hint: str | None = None
+    is_skill: bool = False
+
+
+@attrs.frozen
+class CommandsChanged:
+    """The slash commands that the agent takes now, all of them."""
+
+    commands: Sequence[Command]
+
+
+@attrs.frozen
+class CustomizationsChanged:
+    """What the agent was customized with, all of it: containers and MCP servers (R-18.1)."""
+
+    customizations: Sequence[Customization]
+
+
 Event: TypeAlias = (
     TextChunk
     | ThoughtChunk
@@ -128,6 +251,18 @@ Event: TypeAlias = (
     | UsageReport
     | TitleProposed
     | ActivityChanged
+    | SystemNotice
+    | QuestionsAsked
+    | RiskJudged
+    | ClientToolCalled
+    | ToolNeedsAuth
+    | BackgroundSet
+    | BackgroundGone
+    | WorkerStarted
+    | WorkerSays
+    | WorkerEnded
+    | CommandsChanged
+    | CustomizationsChanged
 )
 
 

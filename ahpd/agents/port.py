@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import attrs
 
 from ahpd.agents.events import Event, Outcome
+from ahpd.protocol.chat import Turn
+from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import Object
 from ahpd.protocol.root import AgentInfo
+from ahpd.protocol.tools import ToolCallResult
 from ahpd.protocol.uris import URI
 
 #: Where a backend sends events, a few at a time and in order. Waits while the chat is behind,
@@ -32,12 +35,20 @@ class AgentFailed(Exception):
 
 @attrs.frozen
 class OpenRequest:
-    """What a backend is opened for. `config` holds the session's configuration values."""
+    """What a backend is opened for. `config` holds the session's configuration values.
+
+    `history` is what a fork has in common with the chat it was made from, `context` what a side
+    chat is to know of another chat without showing it (R-9.7, R-9.8). `tokens` are those of the
+    client on whose behalf it is opened, by resource; never logged, never stored.
+    """
 
     session: URI
     chat: URI
     working_directories: Sequence[URI] = ()
     config: Object = attrs.field(factory=dict)
+    history: Sequence[Turn] = ()
+    context: Sequence[Turn] = ()
+    tokens: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.frozen
@@ -60,20 +71,65 @@ class Permission:
     reason: str | None = None
 
 
+@attrs.frozen
+class Answers:
+    """The answer to `QuestionsAsked`; decline and cancel are answers too (R-11.10)."""
+
+    request_id: str
+    response: ChatInputResponseKind
+    answers: Mapping[str, ChatInputAnswer] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Verdict:
+    """Whether the result of a finished call may be used (`ToolFinished.asks_approval`)."""
+
+    call_id: str
+    approved: bool
+
+
+@attrs.frozen
+class ClientResult:
+    """What came of a `ClientToolCalled`; a client that is gone gives a failed result."""
+
+    call_id: str
+    result: ToolCallResult
+
+
+@attrs.frozen
+class Authorized:
+    """A token that a `ToolNeedsAuth` waited for."""
+
+    call_id: str
+    token: str = attrs.field(repr=False)
+
+
+#: What a waiting backend is told. One for something that does not wait is ignored.
+Answer: TypeAlias = Permission | Answers | Verdict | ClientResult | Authorized
+
+
 class Backend(Protocol):
     """Drives one agent for one chat. One turn at a time.
 
-    `prompt` runs in a task of its own; the other methods are called while it does and return at
-    once. Any exception out of `prompt` is a crash of the backend: the turn ends in error and a new
-    backend is opened for the next one.
+    `prompt` and `aside` run in tasks of their own; the other methods are called while they do, and
+    return at once. Any exception out of `prompt` is a crash of the backend: the turn ends in error
+    and a new backend is opened for the next one.
     """
 
     async def prompt(self, prompt: Prompt, events: EventSink) -> Outcome:
         """Run a turn to its end. trio-cancelled only when `cancel` was not obeyed in time."""
         ...
 
-    def answer(self, permission: Permission) -> None:
-        """Somebody decided about a call that asked. Unknown calls are ignored."""
+    async def aside(self, events: EventSink) -> None:
+        """Say what belongs to no turn (work beside turns, commands), as long as it lives.
+
+        Runs beside the turns in a task of its own, cancelled before `close`. An exception is a
+        crash of the backend like one of `prompt`.
+        """
+        ...
+
+    def answer(self, answer: Answer) -> None:
+        """Somebody decided about what the turn waits for. Anything else is ignored."""
         ...
 
     def steer(self, message: Message) -> bool:

@@ -15,6 +15,13 @@ The first field of a step's class is the key that names the step; field names be
 | ``{"fail": s, "resumable": b}`` | the turn ends in error |
 | ``{"crash": s}`` | the backend raises |
 | ``{"hang": true}`` | nothing, until the turn is cancelled |
+| ``{"clientTool": {"name", "input"}}`` | a call of a tool that a client offers |
+| ``{"ask": {"message", "questions"}}`` | questions to people; the answers are said back |
+| ``{"background": {…}}`` | work beside the turns, see `Background` |
+| ``{"worker": {"title", "steps"}}`` | a tool call whose work a worker does in its own chat |
+| ``{"commands": […]}`` | the slash commands there are now |
+| ``{"customizations": […]}`` | what the agent is customized with now |
+| ``{"notice": s}`` | something the harness says |
 """
 
 from __future__ import annotations
@@ -25,9 +32,11 @@ from typing import Annotated, Any, TypeAlias
 import attrs
 
 from ahpd.protocol.common import UsageInfo
+from ahpd.protocol.customizations import Customization
+from ahpd.protocol.inputs import ChatInputQuestion
 from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.model import JSON
-from ahpd.protocol.tools import ConfirmationOption
+from ahpd.protocol.tools import ConfirmationOption, McpAuthRequirement, ToolCallRiskAssessment
 
 #: Most repetitions of one text.
 MAX_TIMES = 10_000_000
@@ -109,7 +118,9 @@ class Tool:
     `input` is any JSON value; a string stands for itself, anything else for its JSON text.
     With `confirm` the call waits for a permission and offers `options`; denied, it does not run
     and the script goes on. It then takes `takes_ms`, and half of its output is seen half-way.
-    `fail`: it ends badly, and `output` is why.
+    `fail`: it ends badly, and `output` is why. With `result_confirm` somebody has to approve the
+    result. With `auth_required` it pauses, as a tool of an MCP server called after the tool, until
+    there is a token. `risk` is told with the question of a call that asks.
     """
 
     name: str
@@ -120,6 +131,9 @@ class Tool:
     output: str | None = None
     fail: bool = False
     takes_ms: Milliseconds = 0
+    result_confirm: bool = False
+    auth_required: McpAuthRequirement | None = None
+    risk: ToolCallRiskAssessment | None = None
 
     def __attrs_post_init__(self) -> None:
         """Raises `Misfit` when the fields contradict each other."""
@@ -201,3 +215,96 @@ class Hang(Step):
     """Only a cancel ends this."""
 
     hang: Yes = True
+
+
+@attrs.frozen
+class ClientTool:
+    """A call of a client's tool: `name` as the client calls it, `input` as for `Tool`."""
+
+    name: str
+    input: JSON = None
+
+
+@attrs.frozen
+class ClientToolStep(Step):
+    """A tool is called that a client has to run."""
+
+    client_tool: ClientTool
+
+
+@attrs.frozen
+class Ask:
+    """What is asked: `questions` as the protocol spells them, or a `url` to open, or both."""
+
+    message: str
+    questions: tuple[ChatInputQuestion, ...] = ()
+    url: str | None = None
+
+
+@attrs.frozen
+class AskStep(Step):
+    """People are asked."""
+
+    ask: Ask
+
+
+@attrs.frozen
+class Background:
+    """A shell command that goes on for `for_ms`, also beyond its turn; 0: until the chat ends."""
+
+    command: str
+    label: str | None = None
+    for_ms: Milliseconds = 0
+
+
+@attrs.frozen
+class BackgroundStep(Step):
+    """Work begins that no turn waits for."""
+
+    background: Background
+
+
+@attrs.frozen
+class Worker:
+    """A worker called `title`, which plays `steps` in a chat of its own while its call runs."""
+
+    title: str
+    steps: tuple[Step, ...]
+
+
+@attrs.frozen
+class WorkerStep(Step):
+    """A tool call gives its work to a worker."""
+
+    worker: Worker
+
+
+@attrs.frozen
+class ScriptedCommand:
+    """One slash command."""
+
+    name: str
+    description: str = ""
+    argument_hint: str | None = None
+    is_skill: bool = False
+
+
+@attrs.frozen
+class Commands(Step):
+    """The slash commands there are now."""
+
+    commands: tuple[ScriptedCommand, ...]
+
+
+@attrs.frozen
+class Customizations(Step):
+    """What the agent is customized with now, as the protocol spells it."""
+
+    customizations: tuple[Customization, ...]
+
+
+@attrs.frozen
+class Notice(Step):
+    """Something the harness says."""
+
+    notice: str
