@@ -31,6 +31,7 @@ from tests.actors.support import (
     C,
     S,
     actions,
+    answer,
     approved,
     at_work,
     cancelled,
@@ -386,7 +387,7 @@ async def comes_back(host: RunningHost, peer: RawPeer) -> RawPeer:
 
 async def said_again(peer: RawPeer, action: Any) -> str | None:
     """The reason with which an action that is sent again is refused; None: an echo."""
-    params = (await peer.answered(await peer.dispatch(C, action)))["params"]
+    params = await answer(peer, await peer.dispatch(C, action))
     reason: str | None = params.get("rejectionReason")
     return reason
 
@@ -453,7 +454,7 @@ async def test_6_the_same_client_seq_on_another_connection_is_another_dispatch()
         for title in ("One", "Two", "Three"):
             action = {"type": "session/titleChanged", "title": title}
             await ann.dispatch(S, action, client_seq=1)
-            assert (await ann.answered(1))["params"]["action"] == action
+            assert (await answer(ann, 1))["action"] == action
             ann = await comes_back(host, ann)
         assert state_of(host, S)["title"] == "Three"
 
