@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
+from actors.endings import close_channel
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import CreateSession, DisposeSession, SessionMoved, SessionsCounted
 from actors.refusal import refusal
-from actors.session import close_channel, new_chat, session_spec
+from actors.session import new_chat, session_spec
 from actors.summaries import chat_row, older_summary, session_summary, summary_changes
 from actors.telling import tell
 from ahpd.protocol import uris

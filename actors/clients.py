@@ -58,6 +58,11 @@ class Clients:
         """The record of a client that was here before."""
         return self._records.get(client_id)
 
+    def is_connected(self, client_id: str) -> bool:
+        """Whether this client has a connection now."""
+        record = self._records.get(client_id)
+        return record is not None and bool(record.connections)
+
     def join(self, client_id: str, version: str, connection: Listener) -> ClientRecord:
         """A connection introduces itself as this client; its number of versions is the latest."""
         record = self._records.get(client_id)

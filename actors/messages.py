@@ -13,6 +13,7 @@ from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import CreateChatParams
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON
+from ahpd.protocol.resources import ResourceWatchState
 from ahpd.protocol.session import CreateSessionParams
 from ahpd.protocol.uris import URI
 from supervisors import Request
@@ -65,6 +66,18 @@ class SessionMoved:
     """Something in this session's summary may have changed: look."""
 
     session: URI
+
+
+# ---- to the watches ------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class RelayWatch(Request[None]):
+    """Make the channel on which this client says what changed of its files."""
+
+    channel: URI
+    state: ResourceWatchState
+    client_id: str
 
 
 # ---- to the root ---------------------------------------------------------------------------------

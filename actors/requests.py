@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
+from actors.forwarding import create_watch, forward, is_file
 from actors.handshake import initialize, reconnect
 from actors.ledger import Channel
 from actors.messages import CreateChat, CreateSession, DisposeChat, DisposeSession, LoadTurns
@@ -28,6 +29,7 @@ from ahpd.protocol.chat import (
     FetchTurnsResult,
 )
 from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.model import JSON
 from ahpd.protocol.resources import ResourceRequestParams, ResourceRequestResult
 from ahpd.protocol.session import (
     CreateSessionParams,
@@ -165,8 +167,10 @@ async def _fetch_turns(connection: Connection, params: FetchTurnsParams) -> Fetc
 
 async def _resource_request(
     connection: Connection, params: ResourceRequestParams
-) -> ResourceRequestResult:
-    """R-13.4: whether a file may be asked for; what is not a file of ours is not ours to give."""
+) -> ResourceRequestResult | JSON:
+    """R-13.4: whether a file may be asked for; access to a client's is that client's to give."""
+    if not is_file(params.uri):
+        return await forward(connection, "resourceRequest", params)
     path = _path(params.uri)
     served = [_path(uri) for uri in connection.host.settings.served]
     if path is None or not any(root is not None and _inside(path, root) for root in served):
@@ -201,6 +205,15 @@ def _find(connection: Connection, uri: URI, kind: str) -> Channel:
     return channel
 
 
+def _forwarded(method: str) -> Served:
+    """A request about a client's resource."""
+
+    async def handler(connection: Connection, params: Any) -> JSON:
+        return await forward(connection, method, params)
+
+    return Served(handler, Mode.BESIDE)
+
+
 def _within(connection: Connection) -> float:
     return connection.host.settings.request_within
 
@@ -216,5 +229,19 @@ METHODS: Mapping[str, Served] = {
     "createChat": Served(_create_chat),
     "disposeChat": Served(_dispose_chat, Mode.BESIDE),
     "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
-    "resourceRequest": Served(_resource_request),
+    "resourceRequest": Served(_resource_request, Mode.BESIDE),
+    "createResourceWatch": Served(create_watch, Mode.BESIDE),
+    **{
+        method: _forwarded(method)
+        for method in (
+            "resourceRead",
+            "resourceWrite",
+            "resourceList",
+            "resourceCopy",
+            "resourceMove",
+            "resourceDelete",
+            "resourceResolve",
+            "resourceMkdir",
+        )
+    },
 }

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from actors import mailboxes
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
-from actors.endings import end_turn
+from actors.endings import close_channel
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
@@ -35,7 +35,6 @@ from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
 from actors.summaries import chat_row, input_needed, row_changes
 from actors.telling import tell
-from ahpd.agents.events import Stopped
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.chat import (
     ChatState,
@@ -300,22 +299,6 @@ def title_from(text: str) -> str:
         return line
     head = line[:TITLE].rsplit(" ", 1)[0] or line[:TITLE]
     return head.rstrip(" ,.;:") + "…"
-
-
-def close_channel(host: Host, channel: Channel) -> None:
-    """A channel ends: nothing more can be said on it, and when all is out nobody hears it.
-
-    A chat's running turn ends first, while there are still subscribers to tell (invariant 7).
-    """
-    if channel.kind == "chat":
-        end_turn(host, channel, Stopped())
-    host.ledger.close(channel)
-
-    def release() -> None:
-        host.subscriptions.remove_channel(channel.uri)
-        host.clients.channel_closed(channel.uri)
-
-    host.ledger.post(release)
 
 
 def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> ChildSpec:

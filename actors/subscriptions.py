@@ -6,13 +6,14 @@ stateless one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import attrs
 
 from actors.ledger import Entry
 from actors.paging import Window
+from actors.reverse import Reverse
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.uris import URI
 
@@ -49,6 +50,8 @@ class Listener(Protocol):
     client_id: str | None
     #: It negotiated a version that does not know what 1.0.0 added to summaries (R-2.14).
     is_old: bool
+    #: What the host asks its client.
+    reverse: Reverse
 
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """An envelope of a channel it is subscribed to."""
@@ -63,6 +66,8 @@ class Subscriptions:
     """Every subscription of every connection."""
 
     def __init__(self) -> None:
+        #: Told each channel that nobody hears any more. Sync; never fails.
+        self.on_unheard: Callable[[URI], None] = _nobody_asks
         self._by_channel: dict[URI, dict[Listener, Subscription]] = {}
         self._by_listener: dict[Listener, dict[URI, None]] = {}
 
@@ -83,6 +88,8 @@ class Subscriptions:
         del mine[uri]
         if not mine:
             del self._by_listener[listener]
+        if not listeners:
+            self.on_unheard(uri)
         return True
 
     def remove_listener(self, listener: Listener) -> list[URI]:
@@ -108,6 +115,10 @@ class Subscriptions:
     def heard_by(self, listener: Listener) -> Iterator[URI]:
         """The channels that this connection hears."""
         return iter(self._by_listener.get(listener, ()))
+
+
+def _nobody_asks(_: URI) -> None:
+    """Until somebody wants to know."""
 
 
 _NOBODY: dict[Listener, Subscription] = {}
