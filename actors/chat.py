@@ -24,6 +24,8 @@ from typing import Any, TypeAlias
 import trio
 
 from actors import mailboxes
+from actors.client_calls import ClientCalls, ClientSilent
+from actors.client_tools import definitions
 from actors.desk import Desk
 from actors.endings import clear_activity, end_turn, note_start
 from actors.host import Host
@@ -34,6 +36,7 @@ from actors.messages import (
     ChatMoved,
     ChatOpened,
     ChatTitled,
+    ClientsMoved,
     Dispatch,
     Echoed,
     LoadTurns,
@@ -48,11 +51,11 @@ from actors.rules import chat as rules
 from actors.run import Engine, Run, work
 from actors.telling import tell
 from actors.turn import actions_for
-from ahpd.agents.events import Failed, Outcome, Stopped, TitleProposed
-from ahpd.agents.port import AgentFailed, OpenRequest, Permission, Prompt
+from ahpd.agents.events import ClientToolCalled, Failed, Outcome, Stopped, TitleProposed
+from ahpd.agents.port import AgentFailed, ClientResult, OpenRequest, Permission, Prompt
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
-from ahpd.protocol.chat import ChatState
+from ahpd.protocol.chat import ActiveTurn, ChatState
 from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.session import SessionState
@@ -72,6 +75,8 @@ Incoming: TypeAlias = (
     | RunOver
     | CancelOverdue
     | LoadTurns
+    | ClientsMoved
+    | ClientSilent
 )
 
 #: What an agent says all the time and no row depends on: no reason to look at the row.
@@ -101,6 +106,7 @@ class Chat(Actor[Incoming]):
     async def on_start(self) -> None:
         """End the turn that an earlier incarnation left running; then go on with the queue."""
         self._desk = Desk(self._host, self._channel, self.ref)
+        self._calls = ClientCalls(self._host, self, self._desk)
         self._session = self.find(self._session_path)
         if self._state.active_turn is not None:
             self._end_turn(
@@ -143,7 +149,12 @@ class Chat(Actor[Incoming]):
             case LoadTurns():
                 self._load_turns(message.cursor)
             case StartTurn():
-                self._start_turn(message.message)
+                self._start_turn(message.message, message.client_id)
+            case ClientsMoved():
+                self._match_clients()
+            case ClientSilent():
+                if self._calls.silent(self._state.active_turn, message):
+                    self._moved()
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -198,7 +209,13 @@ class Chat(Actor[Incoming]):
         action = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
         match action:
             case act.ChatTurnStartedAction():
-                self._note_start(action.turn_id, action.message)
+                self._note_start(action.turn_id, action.message, dispatch.origin.client_id)
+            case act.ChatTurnResumeAction():
+                self._channel.starter = dispatch.origin.client_id
+            case act.ChatPendingMessageSetAction():
+                self._channel.senders[action.id] = dispatch.origin.client_id
+            case act.ChatPendingMessageRemovedAction():
+                self._channel.senders.pop(action.id, None)
             case act.ChatTurnCancelledAction():
                 clear_activity(self._host, self._channel)
             case None:
@@ -229,6 +246,10 @@ class Chat(Actor[Incoming]):
                 self._stop_run(action.turn_id)
             case act.ChatToolCallApprovedAction() | act.ChatToolCallDeniedAction():
                 self._answer(action)
+            case act.ChatToolCallContentChangedAction():
+                self._calls.heard(action.tool_call_id)
+            case act.ChatToolCallCompleteAction():
+                self._client_call_over(action)
             case act.ChatPendingMessageSetAction(kind="steering"):
                 self._steer()
             case act.ChatPendingMessageSetAction() | act.ChatQueuedMessagesReorderedAction():
@@ -274,6 +295,26 @@ class Chat(Actor[Incoming]):
             page=(page.start, page.end),
         )
 
+    # ---- tools of clients --------------------------------------------------------------------
+
+    def _call_client(self, turn: ActiveTurn, event: ClientToolCalled) -> None:
+        session = self._session_state
+        if session is not None:
+            self._calls.called(turn, event, session, self._channel.starter)
+
+    def _match_clients(self) -> None:
+        session = self._session_state
+        if session is not None and self._calls.match(self._state.active_turn, session):
+            self._moved()
+
+    def _client_call_over(self, action: act.ChatToolCallCompleteAction) -> None:
+        """Only calls of clients are said to this actor when they end: tell the agent how."""
+        self._calls.over(action.tool_call_id)
+        run, backend = self._run, self._engine.backend
+        if run is None or run.stopping or run.turn_id != action.turn_id or backend is None:
+            return
+        backend.answer(ClientResult(action.tool_call_id, action.result))
+
     # ---- the agent ---------------------------------------------------------------------------
 
     async def _open_agent(self) -> None:
@@ -297,6 +338,10 @@ class Chat(Actor[Incoming]):
             turn = self._state.active_turn
             if turn is None or turn.id != run.turn_id:
                 return
+            if isinstance(event, ClientToolCalled):
+                self._call_client(turn, event)
+                look = True
+                continue
             if isinstance(event, TitleProposed):
                 tell(self._session, ChatTitled(self._channel.uri, event.title))
             try:
@@ -364,13 +409,18 @@ class Chat(Actor[Incoming]):
         turn = self._state.active_turn
         if turn is not None:
             if turn.id == self._cleared:
-                self._start_run(Prompt(turn.id, turn.message, self._resumes))
+                self._start_run(self._prompt(turn))
             return
         steering, queued = self._state.steering_message, self._state.queued_messages
         if steering is not None:
             self._start_pending("steering", steering)
         elif queued and not self._queue_held:
             self._start_pending("queued", queued[0])
+
+    def _prompt(self, turn: ActiveTurn) -> Prompt:
+        session = self._session_state
+        tools = () if session is None else definitions(session)
+        return Prompt(turn.id, turn.message, self._resumes, tools)
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1
@@ -383,12 +433,14 @@ class Chat(Actor[Incoming]):
     def _start_pending(self, kind: Any, pending: PendingMessage) -> None:
         """Take a waiting message up into a turn: the two steps of R-9.79."""
         self._take_pending(kind, pending)
-        self._start_turn(pending.message, pending.id)
+        self._start_turn(pending.message, self._channel.senders.pop(pending.id, None), pending.id)
 
-    def _start_turn(self, message: Message, pending_id: str | None = None) -> None:
-        """A turn that the host starts; nothing may be running."""
+    def _start_turn(
+        self, message: Message, client_id: str | None, pending_id: str | None = None
+    ) -> None:
+        """A turn that the host starts for a client; nothing may be running."""
         turn_id = self._host.new_id()
-        self._note_start(turn_id, message)
+        self._note_start(turn_id, message, client_id)
         self._desk.say_and_act(
             act.ChatTurnStartedAction(
                 turn_id=turn_id,
@@ -419,8 +471,10 @@ class Chat(Actor[Incoming]):
             self._stop_run(turn.id)
             self._moved()
 
-    def _note_start(self, turn_id: str, message: Message) -> None:
-        """A turn starts: its id is used up, and it may name the conversation."""
+    def _note_start(self, turn_id: str, message: Message, client_id: str | None) -> None:
+        """A turn starts for a client: its id is used up, and it may name the conversation."""
+        self._channel.starter = client_id
+        self._calls.turn_over()
         self._channel.used.add(turn_id)
         note_start(self._host, self._channel, turn_id)
         tell(self._session, TurnBegan(self._channel.uri, message.text))

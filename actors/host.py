@@ -34,6 +34,8 @@ class Settings:
     cancel_within: float = 10.0
     #: How long a request may wait for another actor.
     request_within: float = 30.0
+    #: How long a client may keep silent about a call of its tool; 0: for ever (R-10.40).
+    client_tool_within: float = 600.0
     #: How long a client may take to answer what the host asks it (R-13.10).
     reverse_within: float = 60.0
     #: How long a watch may be there before somebody listens (R-14.3).

@@ -58,6 +58,9 @@ class Channel:
     used: set[str] = attrs.field(factory=set)
     #: Of a chat: the turn that started last, and when by this host's clock (ms).
     began: tuple[str, float] = ("", 0.0)
+    #: Of a chat: the client that the agent works for, and whose each waiting message is.
+    starter: str | None = None
+    senders: dict[str, str] = attrs.field(factory=dict)
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False

@@ -95,9 +95,10 @@ class SessionsCounted:
 
 @attrs.frozen
 class CreateChat(Request[None]):
-    """Make a chat in this session."""
+    """Make a chat in this session; `client_id` is the connection's."""
 
     params: CreateChatParams
+    client_id: str
 
 
 @attrs.frozen
@@ -155,9 +156,15 @@ class ClientLeft:
 
 @attrs.frozen
 class StartTurn:
-    """Start a turn with this message, in a chat that was just made (R-9.11)."""
+    """Start a turn with this message of a client's, in a chat that was just made (R-9.11)."""
 
     message: Message
+    client_id: str
+
+
+@attrs.frozen
+class ClientsMoved:
+    """Who takes part in the session has changed: look."""
 
 
 @attrs.frozen

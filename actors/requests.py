@@ -135,7 +135,9 @@ def _read_cursor(connection: Connection, cursor: str) -> tuple[float, URI]:
 
 async def _create_chat(connection: Connection, params: CreateChatParams) -> None:
     session = _find(connection, params.channel, "session")
-    await connection.find(session.path).call(CreateChat(params), within=_within(connection))
+    await connection.find(session.path).call(
+        CreateChat(params, connection.client_id or ""), within=_within(connection)
+    )
 
 
 async def _dispose_chat(connection: Connection, params: DisposeChatParams) -> None:

@@ -21,6 +21,7 @@ from actors.messages import (
     ChatOpened,
     ChatTitled,
     ClientLeft,
+    ClientsMoved,
     CreateChat,
     Dispatch,
     DisposeChat,
@@ -89,6 +90,7 @@ class Session(Actor[Incoming]):
             if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         self._moved()
+        self._tell_chats(ClientsMoved())
         self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
@@ -103,7 +105,7 @@ class Session(Actor[Incoming]):
             case Dispatch():
                 self._take(message)
             case CreateChat():
-                await self._create_chat(message.params)
+                await self._create_chat(message.params, message.client_id)
             case DisposeChat():
                 await self._dispose_chat(message.chat)
             case ChatOpened():
@@ -113,7 +115,7 @@ class Session(Actor[Incoming]):
             case ChatTitled():
                 self._titled(message.chat, message.title)
             case ClientLeft():
-                self._desk.say(act.SessionActiveClientRemovedAction(client_id=message.client_id))
+                self._client_left(message.client_id)
             case MatchChats():
                 await self._match_chats()
         self._moved()
@@ -135,7 +137,20 @@ class Session(Actor[Incoming]):
     def _take(self, dispatch: Dispatch) -> None:
         agent = self._host.agents[self._state.provider]
         case = rules.Case(self._state, agent.info.capabilities, dispatch.origin.client_id)
-        self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+        action = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+        if isinstance(action, act.SessionActiveClientRemovedAction):
+            self._tell_chats(ClientsMoved())
+
+    def _client_left(self, client_id: str) -> None:
+        """It takes no part any more, and what it was to do nobody does (R-10.36, R-10.37)."""
+        if self._desk.say(act.SessionActiveClientRemovedAction(client_id=client_id)):
+            self._tell_chats(ClientsMoved())
+
+    def _tell_chats(self, message: object) -> None:
+        for row in self._state.chats:
+            channel = self._host.ledger.find(row.resource)
+            if channel is not None:
+                tell(self.find(channel.path), message)
 
     # ---- what its chats are doing ------------------------------------------------------------
 
@@ -192,7 +207,7 @@ class Session(Actor[Incoming]):
 
     # ---- making and ending chats -------------------------------------------------------------
 
-    async def _create_chat(self, params: CreateChatParams) -> None:
+    async def _create_chat(self, params: CreateChatParams, client_id: str) -> None:
         """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
         agent = self._host.agents[self._state.provider].info
         if self._host.ledger.find(params.chat) is not None:
@@ -220,7 +235,7 @@ class Session(Actor[Incoming]):
         spec = chat_spec(host, channel, self.path)
         await self.system.supervisor(self._supervisor).start_child(spec)
         if params.initial_message is not None:
-            tell(self.find(path), StartTurn(params.initial_message))
+            tell(self.find(path), StartTurn(params.initial_message, client_id))
 
     @property
     def _supervisor(self) -> str:

@@ -214,7 +214,13 @@ def _contributed(
     owner = getattr(call.contributor, "client_id", None)
     if owner != case.client_id:
         return "only the client that provides this tool may say what it does"
-    return "this tool call is not running" if call.status != "running" else None  # type: ignore[attr-defined]
+    if call.status != "running":  # type: ignore[attr-defined]
+        return "this tool call is not running"
+    if isinstance(action, act.ChatToolCallCompleteAction) and action.requires_result_confirmation:
+        return (
+            "the result of a client's tool goes to the agent at once, it cannot wait for approval"
+        )
+    return None
 
 
 def _pending_set(case: Case, action: act.ChatPendingMessageSetAction) -> str | None:

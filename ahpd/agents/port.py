@@ -13,7 +13,7 @@ from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import Object
 from ahpd.protocol.root import AgentInfo
-from ahpd.protocol.tools import ToolCallResult
+from ahpd.protocol.tools import ToolCallResult, ToolDefinition
 from ahpd.protocol.uris import URI
 
 #: Where a backend sends events, a few at a time and in order. Waits while the chat is behind,
@@ -53,11 +53,16 @@ class OpenRequest:
 
 @attrs.frozen
 class Prompt:
-    """One turn's work. `resume` means: go on with the turn that failed, the message is the same."""
+    """One turn's work. `resume` means: go on with the turn that failed, the message is the same.
+
+    `tools` are those that clients offer for this turn, under the names that the model is to know
+    them by; the backend says `ClientToolCalled` when it calls one.
+    """
 
     turn_id: str
     message: Message
     resume: bool = False
+    tools: Sequence[ToolDefinition] = ()
 
 
 @attrs.frozen

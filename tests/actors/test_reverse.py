@@ -85,8 +85,8 @@ async def test_a_refusal_comes_back_as_it_came_and_is_logged(
             assert (got.code, got.message, got.data) == (code, "not for you", data)
     logged = [record.getMessage() for record in caplog.records]
     assert len(logged) == 2
-    for text, code in zip(logged, ("-32009", "-32601"), strict=True):
-        assert all(word in text for word in ("resourceRead", FILE, "ann", "bob", code)), text
+    for text, number in zip(logged, ("-32009", "-32601"), strict=True):
+        assert all(word in text for word in ("resourceRead", FILE, "ann", "bob", number)), text
 
 
 async def test_the_newest_connection_of_a_client_is_asked() -> None:

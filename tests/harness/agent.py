@@ -9,7 +9,7 @@ from typing import TypeAlias
 import trio
 
 from ahpd.agents.events import Event, Outcome, Stopped
-from ahpd.agents.port import AgentFailed, EventSink, OpenRequest, Permission, Prompt
+from ahpd.agents.port import AgentFailed, Answer, EventSink, OpenRequest, Permission, Prompt
 from ahpd.protocol.messages import Message
 from ahpd.protocol.root import AgentCapabilities, AgentInfo, MultipleChatsCapability
 from ahpd.protocol.uris import URI
@@ -27,6 +27,7 @@ class Puppet:
         self.prompted: Prompt | None = None
         self.prompts: list[Prompt] = []
         self.permissions: list[Permission] = []
+        self.answers: list[Answer] = []
         self.steered: list[Message] = []
         self.cancels = 0
         self.deaf = False
@@ -91,9 +92,16 @@ class Puppet:
                 return deed
             await events(deed)
 
-    def answer(self, permission: Permission) -> None:
+    async def aside(self, events: EventSink) -> None:
         """See `Backend`."""
-        self.permissions.append(permission)
+        await trio.sleep_forever()
+
+    def answer(self, answer: Answer) -> None:
+        """See `Backend`."""
+        if isinstance(answer, Permission):
+            self.permissions.append(answer)
+        else:
+            self.answers.append(answer)
 
     def steer(self, message: Message) -> bool:
         """See `Backend`."""
