@@ -118,6 +118,7 @@ class Connection(Actor[Incoming]):
         self.locale: str | None = None
         self.outbox = Outbox(lambda: host.settings.client_queue_bytes, self._overflowed)
         self.reverse = Reverse(self.post)
+        self.settings: dict[str, JSON] = {}
         self._beside = trio.CapacityLimiter(host.settings.open_requests)
         self._hangup = Hangup(1001, "the host stops")
         self._left = False

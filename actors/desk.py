@@ -92,6 +92,10 @@ class Desk:
         """Refuse a dispatch for a reason that the rules do not know."""
         self._answer(dispatch, reason)
 
+    def accept_unshown(self, dispatch: Dispatch) -> None:
+        """Answer what was accepted and is nobody else's to see: the echo, to its sender alone."""
+        self._answer(dispatch, None)
+
     def _echo(self, action: StateAction) -> None:
         actor = self._actor
         if actor is None:

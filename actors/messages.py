@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from actors.ledger import Channel, Origin
-from actors.subscriptions import Listener
+from actors.subscriptions import Peer
 from ahpd.agents.events import Event, Outcome
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import CreateChatParams
@@ -29,7 +29,7 @@ class Dispatch:
 
     channel: Channel
     origin: Origin
-    asker: Listener
+    asker: Peer
     raw: JSON
     action: StateAction | None
     fault: str = ""

@@ -15,6 +15,7 @@ from actors.ledger import Entry
 from actors.paging import Window
 from actors.reverse import Reverse
 from ahpd.protocol.frame import Frame
+from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import URI
 
 
@@ -50,8 +51,6 @@ class Listener(Protocol):
     client_id: str | None
     #: It negotiated a version that does not know what 1.0.0 added to summaries (R-2.14).
     is_old: bool
-    #: What the host asks its client.
-    reverse: Reverse
 
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """An envelope of a channel it is subscribed to."""
@@ -60,6 +59,15 @@ class Listener(Protocol):
     def tell(self, frame: Frame) -> None:
         """A frame that is no envelope: a notification."""
         ...
+
+
+class Peer(Listener, Protocol):
+    """A connection as the rest of the host sees it."""
+
+    #: What the host asks its client.
+    reverse: Reverse
+    #: Settings of the host that are about this connection alone.
+    settings: dict[str, JSON]
 
 
 class Subscriptions:

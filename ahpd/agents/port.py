@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -11,8 +11,9 @@ from ahpd.agents.events import Event, Outcome
 from ahpd.protocol.chat import Turn
 from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
 from ahpd.protocol.messages import Message
-from ahpd.protocol.model import Object
+from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.root import AgentInfo
+from ahpd.protocol.session import SessionConfigSchema, SessionConfigValueItem
 from ahpd.protocol.tools import ToolCallResult, ToolDefinition
 from ahpd.protocol.uris import URI
 
@@ -165,4 +166,60 @@ class Agent(Protocol):
 
     async def open(self, request: OpenRequest) -> Backend:
         """A backend for one chat; raises `AgentFailed`."""
+        ...
+
+
+@runtime_checkable
+class Changing(Protocol):
+    """An agent whose `info` may change while the host runs, as when its models become known."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever `info` may be another; whoever was told before is not any more.
+
+        `changed` is sync and never fails.
+        """
+        ...
+
+
+@attrs.frozen
+class ConfigContext:
+    """Where a session is to be, and what has been chosen for it so far."""
+
+    working_directory: URI | None = None
+    values: Object = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Configuration:
+    """What can be set in a session. `chat_scoped`: settings that each chat has for itself."""
+
+    schema: SessionConfigSchema
+    chat_scoped: frozenset[str] = frozenset()
+
+
+@runtime_checkable
+class Configurable(Protocol):
+    """An agent whose sessions can be configured."""
+
+    async def config_schema(self, context: ConfigContext) -> Configuration:
+        """What can be set here, which may depend on what was chosen; raises `AgentFailed`."""
+        ...
+
+    async def config_values(
+        self, context: ConfigContext, key: str, query: str
+    ) -> Sequence[SessionConfigValueItem]:
+        """Values for a setting marked `enumDynamic`; with an empty query the first to offer."""
+        ...
+
+    def config_refusal(self, key: str, value: JSON) -> str | None:
+        """Why this agent does not take a value that fits the schema, for people; None: it does."""
+        ...
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """A backend that takes other settings while it lives; any other is opened again for them."""
+
+    def configure(self, values: Object) -> None:
+        """Use these settings, which are all there are, from now on."""
         ...
