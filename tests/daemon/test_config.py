@@ -3,13 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import attrs
+import platformdirs
 import pytest
 
 from ahpd.daemon.config import AgentConfig, Config, LimitsConfig, LogConfig
 from ahpd.daemon.config_file import read_config
 from ahpd.daemon.errors import ConfigError
 from ahpd.daemon.hosting import build_host
-from ahpd.daemon.launching import Flags, load, make_launch
+from ahpd.daemon.launching import Flags, default_file, load, make_launch
 from ahpd.protocol.uris import ROOT
 
 
@@ -182,6 +183,17 @@ def test_the_usual_file_need_not_be_there_but_one_that_is_named_must(
     assert load(None, never) == Config()
     with pytest.raises(ConfigError, match="there is no such file"):
         load(str(tmp_path / "none.toml"), never)
+
+
+@pytest.mark.parametrize("base", [None, "", "/somewhere"])
+def test_the_usual_file_is_where_the_platform_has_it(
+    base: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if base is None:
+        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CONFIG_HOME", base)
+    assert default_file() == platformdirs.user_config_path("ahpd", False) / "config.toml"
 
 
 @pytest.mark.skipif("sys.platform != 'linux'")
