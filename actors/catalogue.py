@@ -15,7 +15,7 @@ from actors.ledger import Channel
 from actors.messages import CreateSession, DisposeSession, SessionMoved, SessionsCounted
 from actors.refusal import refusal
 from actors.session import new_chat, session_spec
-from actors.summaries import chat_row, older_summary, session_summary, summary_changes
+from actors.summaries import chat_row, is_worker, older_summary, session_summary, summary_changes
 from actors.telling import tell
 from ahpd.protocol import uris
 from ahpd.protocol.errors import ErrorCode
@@ -108,7 +108,8 @@ class Catalogue(Actor[Incoming]):
         sessions = self.system.supervisor("sessions")
         running = {child.id for child in sessions.which_children()}
         for name in sorted(mine.keys() - running):
-            chats = [each for each in channels if each.owner == mine[name].uri]
+            uri = mine[name].uri
+            chats = [c for c in channels if c.owner == uri and not is_worker(c.state)]
             await self._start(mine[name], chats)
         for name in sorted(running - mine.keys()):
             await sessions.stop_child(name, "the session was ended")

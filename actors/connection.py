@@ -22,6 +22,7 @@ import trio
 
 from actors import mailboxes
 from actors.clients import ClientRecord
+from actors.credentials import Credentials
 from actors.grace import ClientGone
 from actors.host import Host
 from actors.ledger import Entry, Origin
@@ -119,6 +120,7 @@ class Connection(Actor[Incoming]):
         self.outbox = Outbox(lambda: host.settings.client_queue_bytes, self._overflowed)
         self.reverse = Reverse(self.post)
         self.settings: dict[str, JSON] = {}
+        self.credentials = Credentials()
         self._beside = trio.CapacityLimiter(host.settings.open_requests)
         self._hangup = Hangup(1001, "the host stops")
         self._left = False

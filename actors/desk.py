@@ -103,7 +103,7 @@ class Desk:
 
         def release() -> None:
             with suppress(ActorGone):  # whoever starts there next finds the state and acts on it
-                actor.cast(Echoed(action), urgent=True)
+                actor.cast(Echoed(action, self.channel), urgent=True)
 
         self._host.ledger.post(release)
 

@@ -105,6 +105,8 @@ def _owner(host: Host, method: str, uris: list[URI]) -> ClientRecord:
         raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"{uris[0]} is not served here")
     record = host.clients.find(client_id)
     if record is None or not record.connections:
+        if method == "resourceRequest":  # nothing here gives access to it
+            raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"{uris[0]} is not served here")
         raise ProtocolError(ErrorCode.NOT_FOUND, f"{uris[0]}: no client {client_id} is connected")
     return record
 

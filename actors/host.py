@@ -32,6 +32,8 @@ class Settings:
     grace: float = 30.0
     #: How long a cancelled agent may take to stop before it is made to.
     cancel_within: float = 10.0
+    #: How long an agent may say nothing in a turn in which it does not wait for people; 0: ever.
+    silence_limit: float = 0.0
     #: How long a request may wait for another actor.
     request_within: float = 30.0
     #: How long a client may keep silent about a call of its tool; 0: for ever (R-10.40).

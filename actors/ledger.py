@@ -61,6 +61,8 @@ class Channel:
     #: Of a chat: the client that the agent works for, and whose each waiting message is.
     starter: str | None = None
     senders: dict[str, str] = attrs.field(factory=dict)
+    #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
+    cut: tuple[str | None] | None = None
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False

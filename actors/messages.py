@@ -8,9 +8,18 @@ import attrs
 
 from actors.ledger import Channel, Origin
 from actors.subscriptions import Peer
-from ahpd.agents.events import Event, Outcome
+from ahpd.agents.events import (
+    CommandsChanged,
+    CustomizationsChanged,
+    Event,
+    Failed,
+    Outcome,
+    ServerChanged,
+)
+from ahpd.agents.port import ServerRequest
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import CreateChatParams
+from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON
 from ahpd.protocol.resources import ResourceWatchState
@@ -41,6 +50,7 @@ class Echoed:
     """The envelope of `action` is out: now its side effects may start (R-5.8)."""
 
     action: StateAction
+    channel: Channel
 
 
 # ---- to the catalogue ---------------------------------------------------------------------------
@@ -145,6 +155,13 @@ class ChatTitled:
 
 
 @attrs.frozen
+class AgentChanged:
+    """The agent of one of its chats said what concerns the whole session."""
+
+    event: CommandsChanged | CustomizationsChanged | ServerChanged
+
+
+@attrs.frozen
 class ClientLeft:
     """A client unsubscribed, stayed away too long, or came back without this session (R-10.36)."""
 
@@ -183,6 +200,58 @@ class AgentSays:
 
     run: int
     events: Sequence[Event]
+
+
+@attrs.frozen
+class AsideSays:
+    """Events that belong to no turn, from the backend that was opened as this one in number."""
+
+    opened: int
+    events: Sequence[Event]
+
+
+@attrs.frozen
+class AsideFailed:
+    """That backend broke down beside the turns."""
+
+    opened: int
+    outcome: Failed
+
+
+@attrs.frozen
+class SilenceDue:
+    """The run with this number may have been silent for too long: look."""
+
+    run: int
+
+
+@attrs.frozen
+class Authorize:
+    """Here is the token that a paused call waits for, in the chat or in that of a worker of its.
+
+    A call that does not wait for one takes no notice.
+    """
+
+    chat: URI
+    call_id: str
+    token: str = attrs.field(repr=False)
+
+
+@attrs.frozen
+class Switch:
+    """Somebody decided where a customization is on; all decisions, the most specific first."""
+
+    customization_id: str
+    enablement: Sequence[CustomizationEnablement]
+
+
+@attrs.frozen
+class Control:
+    """Somebody wants something of an MCP server; `opens`: for that the agent is brought up."""
+
+    server_id: str
+    request: ServerRequest
+    opens: bool
 
 
 @attrs.frozen

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
+from actors import completions
 from actors.forwarding import create_watch, forward, is_file
 from actors.handshake import initialize, reconnect
 from actors.ledger import Channel
@@ -29,6 +30,7 @@ from ahpd.protocol.chat import (
     FetchTurnsResult,
 )
 from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.messages import CompletionsParams, CompletionsResult
 from ahpd.protocol.model import JSON
 from ahpd.protocol.resources import ResourceRequestParams, ResourceRequestResult
 from ahpd.protocol.session import (
@@ -135,9 +137,9 @@ def _read_cursor(connection: Connection, cursor: str) -> tuple[float, URI]:
 
 async def _create_chat(connection: Connection, params: CreateChatParams) -> None:
     session = _find(connection, params.channel, "session")
-    await connection.find(session.path).call(
-        CreateChat(params, connection.client_id or ""), within=_within(connection)
-    )
+    assert connection.client_id is not None
+    message = CreateChat(params, connection.client_id)
+    await connection.find(session.path).call(message, within=_within(connection))
 
 
 async def _dispose_chat(connection: Connection, params: DisposeChatParams) -> None:
@@ -163,6 +165,29 @@ async def _fetch_turns(connection: Connection, params: FetchTurnsParams) -> Fetc
         )
     await connection.find(chat.path).call(LoadTurns(cursor), within=_within(connection))
     return FetchTurnsResult()
+
+
+async def _completions(connection: Connection, params: CompletionsParams) -> CompletionsResult:
+    """R-22.1, R-22.2. Some clients ask the session: then it is the default chat that is meant.
+
+    A kind that is not known here has no completions.
+    """
+    ledger = connection.host.ledger
+    channel = ledger.find(canonical(params.channel))
+    if channel is None or channel.kind not in ("chat", "session"):
+        raise ProtocolError(ErrorCode.NOT_FOUND, f"there is no chat {params.channel}")
+    before = completions.head(params.text, params.offset)
+    if before is None:
+        raise ProtocolError(
+            ErrorCode.INVALID_PARAMS, f"completions: offset: {params.offset:g} is outside the text"
+        )
+    session = channel if channel.owner is None else ledger.find(channel.owner)
+    kind: str = params.kind
+    if kind != "userMessage" or session is None:
+        return CompletionsResult(items=())
+    chats = {c.uri: c.state for c in ledger.channels.values() if c.owner == session.uri}
+    here = channel.uri if channel.kind == "chat" else session.state.default_chat
+    return CompletionsResult(items=completions.complete(session.state, chats, here, before))
 
 
 # ---- resources ----------------------------------------------------------------------------------
@@ -231,6 +256,7 @@ METHODS: Mapping[str, Served] = {
     "disposeSession": Served(_dispose_session, Mode.BESIDE),
     "createChat": Served(_create_chat),
     "disposeChat": Served(_dispose_chat, Mode.BESIDE),
+    "completions": Served(_completions),
     "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
     "resourceRequest": Served(_resource_request, Mode.BESIDE),
     "createResourceWatch": Served(create_watch, Mode.BESIDE),

@@ -7,36 +7,43 @@ them when it starts, so nothing that was missed in a crash stays wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from actors import mailboxes
+from actors import customizing, mailboxes
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
 from actors.endings import close_channel
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
+    AgentChanged,
     ChatMoved,
     ChatOpened,
     ChatTitled,
     ClientLeft,
     ClientsMoved,
+    Control,
     CreateChat,
     Dispatch,
     DisposeChat,
+    Echoed,
     MatchChats,
     OpenAgent,
     SessionMoved,
     StartTurn,
+    Switch,
     TurnBegan,
 )
 from actors.refusal import refusal
 from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
-from actors.summaries import chat_row, input_needed, row_changes
+from actors.summaries import chat_row, input_needed, is_worker, row_changes
 from actors.telling import tell
+from ahpd.agents.events import CommandsChanged, CustomizationsChanged, ServerChanged
+from ahpd.agents.port import ServerRequest
 from ahpd.protocol import session_actions as act
+from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import (
     ChatState,
     ChatSummary,
@@ -55,6 +62,8 @@ from supervisors import Actor, Beyond, ChildSpec, Reject, SupervisorSpec
 
 Incoming: TypeAlias = (
     Dispatch
+    | Echoed
+    | AgentChanged
     | MatchChats
     | CreateChat
     | DisposeChat
@@ -67,6 +76,14 @@ Incoming: TypeAlias = (
 
 #: Longest title made from a message, in characters.
 TITLE = 60
+
+
+#: What people want of MCP servers.
+_REQUESTS: Mapping[type, ServerRequest] = {
+    act.SessionMcpServerStartRequestedAction: "start",
+    act.SessionMcpServerStopRequestedAction: "stop",
+    act.SessionMcpServerBackgroundRequestedAction: "background",
+}
 
 
 class Session(Actor[Incoming]):
@@ -82,15 +99,18 @@ class Session(Actor[Incoming]):
 
     async def on_start(self) -> None:
         """Say what changed while nobody looked, and get ready if it is not yet."""
-        self._desk = Desk(self._host, self._channel)
+        self._desk = Desk(self._host, self._channel, self.ref)
         self._catalogue = self.find("catalogue")
         for row in self._state.chats:
             self._look_at(row.resource)
+        for channel in list(self._host.ledger.channels.values()):
+            if channel.owner == self._channel.uri:
+                self._look_at(channel.uri)
         for entry in self._state.input_needed or ():
             if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         self._moved()
-        self._tell_chats(ClientsMoved())
+        self._tell_chats(lambda _: ClientsMoved())
         self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
@@ -108,6 +128,10 @@ class Session(Actor[Incoming]):
                 await self._create_chat(message.params, message.client_id)
             case DisposeChat():
                 await self._dispose_chat(message.chat)
+            case Echoed():
+                self._echoed(message.action)
+            case AgentChanged():
+                self._agent_changed(message.event)
             case ChatOpened():
                 self._opened(message)
             case TurnBegan():
@@ -136,31 +160,88 @@ class Session(Actor[Incoming]):
 
     def _take(self, dispatch: Dispatch) -> None:
         agent = self._host.agents[self._state.provider]
-        case = rules.Case(self._state, agent.info.capabilities, dispatch.origin.client_id)
-        action = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
-        if isinstance(action, act.SessionActiveClientRemovedAction):
-            self._tell_chats(ClientsMoved())
+        case = rules.Case(
+            self._state,
+            agent.info.capabilities,
+            dispatch.origin.client_id,
+            can_switch=agent.can_switch,
+            can_control=agent.can_control,
+        )
+        taken = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+        if taken is None and isinstance(dispatch.action, act.SessionCustomizationToggledAction):
+            self._show_again(dispatch.action.id)
+        if isinstance(taken, act.SessionActiveClientRemovedAction):
+            self._tell_chats(lambda _: ClientsMoved())
 
     def _client_left(self, client_id: str) -> None:
         """It takes no part any more, and what it was to do nobody does (R-10.36, R-10.37)."""
         if self._desk.say(act.SessionActiveClientRemovedAction(client_id=client_id)):
-            self._tell_chats(ClientsMoved())
+            self._tell_chats(lambda _: ClientsMoved())
 
-    def _tell_chats(self, message: object) -> None:
+    # ---- what it is customized with ----------------------------------------------------------
+
+    def _echoed(self, action: StateAction) -> None:
+        """The envelope is out: what somebody decided, and wants done, goes to the agents."""
+        match action:
+            case act.SessionCustomizationToggledAction():
+                self._tell_chats(lambda _: Switch(action.id, action.enablement))
+            case _ if (wanted := _REQUESTS.get(type(action))) is not None:
+                server: str = action.id  # type: ignore[union-attr]
+                default = self._state.default_chat
+                self._tell_chats(lambda chat: Control(server, wanted, chat.uri == default))
+            case _:
+                pass
+
+    def _tell_chats(self, message: Callable[[Channel], object]) -> None:
         for row in self._state.chats:
             channel = self._host.ledger.find(row.resource)
-            if channel is not None:
-                tell(self.find(channel.path), message)
+            if channel is not None and not is_worker(row):
+                tell(self.find(channel.path), message(channel))
+
+    def _show_again(self, wanted: str) -> None:
+        """A decision that was not taken: whoever draws a switch has to see it as it is (R-18.12).
+
+        Said though it changes nothing here, since it does where the decision was already drawn.
+        """
+        entry = customizing.holder(self._state.customizations or (), wanted)
+        if entry is not None:
+            action = act.SessionCustomizationUpdatedAction(customization=entry)
+            self._host.ledger.append(self._channel, action, self._state)
+
+    def _agent_changed(
+        self, event: CommandsChanged | CustomizationsChanged | ServerChanged
+    ) -> None:
+        """What the last of the session's agents said counts: they are all of one kind."""
+        tree = self._state.customizations or ()
+        match event:
+            case CommandsChanged():
+                tree = customizing.with_commands(tree, self._state.provider, event.commands)
+            case CustomizationsChanged():
+                tree = customizing.with_agents(tree, event.customizations)
+            case ServerChanged():
+                self._desk.say(
+                    act.SessionMcpServerStateChangedAction(
+                        id=event.server, state=event.state, channel=event.channel
+                    )
+                )
+                return
+        if tree or self._state.customizations:
+            self._desk.say(act.SessionCustomizationsChangedAction(customizations=tree))
 
     # ---- what its chats are doing ------------------------------------------------------------
 
     def _look_at(self, uri: URI) -> None:
         """Say what moved in a chat's row and in what waits there (R-7.43, R-11.16)."""
         row, channel = self._row(uri), self._host.ledger.find(uri)
-        if row is None or channel is None or channel.kind != "chat":
+        if channel is None or channel.kind != "chat":
             return
         channel.stirred = False
         chat: ChatState = channel.state
+        if row is None and is_worker(chat) and channel.owner == self._channel.uri:
+            row = chat_row(chat, chat.title)  # an agent has opened it
+            self._desk.say(act.SessionChatAddedAction(summary=row))
+        if row is None:
+            return
         changes = row_changes(row, chat_row(chat, row.title))
         if changes is not None:
             self._desk.say(act.SessionChatUpdatedAction(chat=uri, changes=changes))
@@ -251,23 +332,39 @@ class Session(Actor[Incoming]):
         return self.system.registry.children(f"{self._supervisor}/chat")
 
     async def _dispose_chat(self, uri: URI) -> None:
-        """R-9.17 to R-9.20."""
+        """R-9.17 to R-9.20; the chats of its workers go with it."""
         channel = self._host.ledger.find(uri)
         if channel is None or self._row(uri) is None:
             raise refusal(ErrorCode.NOT_FOUND, f"the session has no chat {uri}")
-        if len(self._state.chats) == 1:
+        if is_worker(channel.state):
+            if channel.state.active_turn is not None:
+                raise Reject("a worker stops with the turn that started it")
+            self._remove(channel)
+            return
+        others = [row.resource for row in self._state.chats if not is_worker(row)]
+        others.remove(uri)
+        if not others:
             raise Reject("the last chat of a session cannot be ended; end the session instead")
-        host = self._host
-        for entry in self._state.input_needed or ():
-            if not isinstance(entry, Unknown) and entry.chat == uri:
-                self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         was_default = uri == self._state.default_chat
-        self._desk.say(act.SessionChatRemovedAction(chat=uri))
+        for each in list(self._host.ledger.channels.values()):
+            if each.path == channel.path and each is not channel:
+                self._remove(each)
+        self._say_removed(channel)
         if was_default:
-            self._succeed(self._state.chats[0].resource)
-        close_channel(host, channel)
+            self._succeed(others[0])
+        close_channel(self._host, channel)
         supervisor = self.system.supervisor(self._supervisor)
         await supervisor.stop_child(child_id(channel), "the chat was ended")
+
+    def _remove(self, channel: Channel) -> None:
+        self._say_removed(channel)
+        close_channel(self._host, channel)
+
+    def _say_removed(self, channel: Channel) -> None:
+        for entry in self._state.input_needed or ():
+            if not isinstance(entry, Unknown) and entry.chat == channel.uri:
+                self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
+        self._desk.say(act.SessionChatRemovedAction(chat=channel.uri))
 
     def _succeed(self, uri: URI) -> None:
         """Another chat is the default one now, and speaks for the session (R-8.32)."""
@@ -280,7 +377,11 @@ class Session(Actor[Incoming]):
     async def _match_chats(self) -> None:
         """Finish what an earlier incarnation had begun: chats without an actor, and the reverse."""
         ledger = self._host.ledger
-        mine = {c.path: c for c in ledger.channels.values() if c.owner == self._channel.uri}
+        mine = {
+            channel.path: channel
+            for channel in ledger.channels.values()
+            if channel.owner == self._channel.uri and not is_worker(channel.state)
+        }
         running = set(self._chat_paths())
         supervisor = self.system.supervisor(self._supervisor)
         for path in sorted(mine.keys() - running):

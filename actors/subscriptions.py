@@ -11,6 +11,7 @@ from typing import Protocol
 
 import attrs
 
+from actors.credentials import Credentials
 from actors.ledger import Entry
 from actors.paging import Window
 from actors.reverse import Reverse
@@ -68,6 +69,8 @@ class Peer(Listener, Protocol):
     reverse: Reverse
     #: Settings of the host that are about this connection alone.
     settings: dict[str, JSON]
+    #: Tokens that its client handed over.
+    credentials: Credentials
 
 
 class Subscriptions:

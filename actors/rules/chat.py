@@ -9,6 +9,8 @@ import attrs
 
 from actors.clock import from_iso
 from actors.ledger import Channel
+from actors.rules import questions
+from actors.summaries import is_worker
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import (
@@ -20,19 +22,20 @@ from ahpd.protocol.chat import (
     input_request_key,
     tool_call_key,
 )
-from ahpd.protocol.inputs import ChatInputAnswered, ChatInputRequest, ChatInputSkipped
+from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.messages import (
     Message,
     MessageChatAttachment,
     PendingMessage,
     SimpleMessageAttachment,
 )
-from ahpd.protocol.model import Unknown
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.session_actions import SessionTitleChangedAction
 from ahpd.protocol.tools import (
+    ToolCallAuthRequiredState,
     ToolCallBase,
     ToolCallPendingConfirmationState,
+    ToolCallPendingResultConfirmationState,
 )
 from ahpd.protocol.uris import URI
 
@@ -49,6 +52,9 @@ class Case:
     session: SessionState | None
     client_id: str
     find_chat: Callable[[URI], ChatState | None]
+    #: Whether the agent can forget turns, and go on with one that failed.
+    can_rewind: bool = False
+    can_resume: bool = False
 
     @property
     def parts(self) -> ResponseParts | None:
@@ -125,6 +131,8 @@ def _turn_cancelled(case: Case, action: act.ChatTurnCancelledAction) -> str | No
     turn = case.chat.active_turn
     if turn is None:
         return "no turn is running"
+    if is_worker(case.chat):
+        return "a worker stops with the turn that started it"
     if turn.id != action.turn_id:
         return f"the running turn is {turn.id}, not {action.turn_id}"
     if action.duration > LONGEST_TURN:
@@ -142,11 +150,18 @@ def _turn_resume(case: Case, action: act.ChatTurnResumeAction) -> str | None:
     errors = [part for part in last.response_parts if isinstance(part, ErrorResponsePart)]
     if not errors or not errors[-1].resumable:
         return "the error of this turn cannot be resumed"
+    if not case.can_resume:
+        return "this agent cannot go on with a turn that failed"
     return _writable(case)
 
 
 def _truncated(case: Case, action: act.ChatTruncatedAction) -> str | None:
-    return "this agent cannot take a conversation back to an earlier turn"
+    """R-9.68, R-9.71: judged against all turns there are, whatever part of them a client holds."""
+    if not case.can_rewind:
+        return "this agent cannot take a conversation back to an earlier turn"
+    if action.turn_id is not None and case.chat.turns.index_of(action.turn_id) < 0:
+        return f"the chat has no completed turn {action.turn_id}"
+    return _writable(case)
 
 
 def _call(case: Case, action: Any) -> ToolCallBase | None:
@@ -201,7 +216,9 @@ def _result_confirmed(case: Case, action: act.ChatToolCallResultConfirmedAction)
     call = _call(case, action)
     if call is None:
         return f"the running turn has no tool call {action.tool_call_id}"
-    return "the result of this tool call is not waiting for approval"
+    if not isinstance(call, ToolCallPendingResultConfirmationState):
+        return "the result of this tool call is not waiting for approval"
+    return None
 
 
 def _contributed(
@@ -211,6 +228,8 @@ def _contributed(
     call = _call(case, action)
     if call is None:
         return f"the running turn has no tool call {action.tool_call_id}"
+    if isinstance(call, ToolCallAuthRequiredState):
+        return _given_up(action)
     owner = getattr(call.contributor, "client_id", None)
     if owner != case.client_id:
         return "only the client that provides this tool may say what it does"
@@ -221,6 +240,15 @@ def _contributed(
             "the result of a client's tool goes to the agent at once, it cannot wait for approval"
         )
     return None
+
+
+def _given_up(
+    action: act.ChatToolCallCompleteAction | act.ChatToolCallContentChangedAction,
+) -> str | None:
+    """R-24.7: whoever could bring the token may also say that there will be none."""
+    if isinstance(action, act.ChatToolCallCompleteAction) and not action.result.success:
+        return None
+    return "this tool call waits for a token; it can only be given up"
 
 
 def _pending_set(case: Case, action: act.ChatPendingMessageSetAction) -> str | None:
@@ -243,69 +271,36 @@ def _draft(case: Case, action: act.ChatDraftChangedAction) -> str | None:
     message = action.draft
     if message is not None and message.origin.kind != "user":
         return f"a draft is its user's, not of origin {message.origin.kind}"
-    return None
+    return "this chat can only be read" if is_worker(case.chat) else None
 
 
 def _request(case: Case, request_id: str) -> ChatInputRequest | None:
+    """The open request of that id; one that was answered may have had the same."""
     parts = case.parts
-    place = parts.index_of(input_request_key(request_id)) if parts is not None else -1
-    part = parts[place] if parts is not None and place >= 0 else None
-    if isinstance(part, InputRequestResponsePart) and part.response is None:
-        return part.request
+    if parts is None or parts.index_of(input_request_key(request_id)) < 0:
+        return None
+    for part in parts:
+        if (
+            isinstance(part, InputRequestResponsePart)
+            and part.request.id == request_id
+            and part.response is None
+        ):
+            return part.request
     return None
-
-
-#: Kind of question -> kind of a value that answers it (R-11.6).
-_ANSWERS = {
-    "text": "text",
-    "number": "number",
-    "integer": "number",
-    "boolean": "boolean",
-    "single-select": "selected",
-    "multi-select": "selected-many",
-}
 
 
 def _answer_changed(case: Case, action: act.ChatInputAnswerChangedAction) -> str | None:
     request = _request(case, action.request_id)
     if request is None:
         return f"no question {action.request_id} is open"
-    return _fits(request, action.question_id, action.answer)
-
-
-def _fits(request: ChatInputRequest, question_id: str, answer: Any) -> str | None:
-    question = next(
-        (q for q in request.questions or () if getattr(q, "id", "") == question_id), None
-    )
-    if question is None:
-        return f"the request has no question {question_id}"
-    if isinstance(answer, ChatInputAnswered):
-        kind = getattr(answer.value, "kind", None)
-        wanted = _ANSWERS.get(getattr(question, "kind", ""))
-        if wanted is not None and kind != wanted:
-            return f"the question {question_id} is answered with a {wanted}, not a {kind}"
-    return None
+    return questions.answer_fault(request, action.question_id, action.answer)
 
 
 def _completed(case: Case, action: act.ChatInputCompletedAction) -> str | None:
     request = _request(case, action.request_id)
     if request is None:
         return f"no question {action.request_id} is open"
-    answers = {**(request.answers or {}), **(action.answers or {})}
-    for question_id, answer in (action.answers or {}).items():
-        reason = _fits(request, question_id, answer)
-        if reason is not None:
-            return reason
-    if action.response != "accept":
-        return None
-    for question in request.questions or ():
-        if isinstance(question, Unknown) or not question.required:
-            continue
-        given = answers.get(question.id)
-        if not isinstance(given, ChatInputAnswered) or given.state != "submitted":
-            state = "skipped" if isinstance(given, ChatInputSkipped) else "not answered"
-            return f"the question {question.id} has to be answered and is {state}"
-    return None
+    return questions.completion_fault(request, action)
 
 
 def _directory(case: Case, action: act.ChatWorkingDirectorySetAction) -> str | None:

@@ -13,7 +13,7 @@ import attrs
 
 from ahpd.protocol.chat import BackgroundWork
 from ahpd.protocol.common import StringOrMarkdown
-from ahpd.protocol.customizations import Customization
+from ahpd.protocol.customizations import Customization, McpServerState
 from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.tools import (
@@ -22,6 +22,7 @@ from ahpd.protocol.tools import (
     ToolCallRiskAssessment,
     ToolResultContent,
 )
+from ahpd.protocol.uris import URI
 
 
 @attrs.frozen
@@ -43,12 +44,14 @@ class ToolStarted:
     """The agent means to call a tool. `call_id` is the agent's own and unique in the turn.
 
     `title` is for people. `kind` is the `_meta.toolKind` a client draws the row by, if known.
+    `server` is the id of the MCP server whose tool it is (R-18.28).
     """
 
     call_id: str
     name: str
     title: str
     kind: str | None = None
+    server: str | None = None
 
 
 @attrs.frozen
@@ -105,14 +108,35 @@ class ToolFinished:
 
 
 @attrs.frozen
+class Cost:
+    """What something cost, in a currency by its ISO 4217 code."""
+
+    amount: float
+    currency: str
+
+
+@attrs.frozen
+class Context:
+    """How full the model's context is, in tokens."""
+
+    used: float
+    size: float
+
+
+@attrs.frozen
 class UsageReport:
-    """Tokens so far in this turn; `extra` goes to `_meta` (cost, context)."""
+    """Tokens so far in this turn, what they cost, and how full the context is.
+
+    The protocol has no field for the last two: they go to `_meta`, as `extra` does.
+    """
 
     input_tokens: float | None = None
     output_tokens: float | None = None
     cache_read_tokens: float | None = None
     model: str | None = None
     extra: Object | None = None
+    cost: Cost | None = None
+    context: Context | None = None
 
 
 @attrs.frozen
@@ -168,7 +192,7 @@ class ClientToolCalled:
 class ToolNeedsAuth:
     """A running call of an MCP server's tool pauses until there is a token (R-10.27).
 
-    The backend gets `Authorized` when one came.
+    The backend gets `Authorized`. `server` is the id of the server, as in `ToolStarted`.
     """
 
     call_id: str
@@ -178,9 +202,13 @@ class ToolNeedsAuth:
 
 @attrs.frozen
 class BackgroundSet:
-    """Work that goes on beside the turns, new or changed (R-9.97)."""
+    """Work that goes on beside the turns, new or changed (R-9.97).
+
+    For a worker `worker` is its id, and the host fills in the chat it talks in (R-9.100).
+    """
 
     work: BackgroundWork
+    worker: str | None = None
 
 
 @attrs.frozen
@@ -192,16 +220,21 @@ class BackgroundGone:
 
 @attrs.frozen
 class WorkerStarted:
-    """A tool call gave work to a worker, which talks in a chat of its own (R-9.13)."""
+    """A tool call gave work to a worker, which talks in a chat of its own (R-9.13).
+
+    `worker` is the agent's name for it, `prompt` what it was told. It ends with the turn unless it
+    is listed as background work.
+    """
 
     worker: str
     call_id: str
     title: str
+    prompt: str | None = None
 
 
 @attrs.frozen
 class WorkerSays:
-    """What a worker does."""
+    """What a worker does; workers may have workers of their own."""
 
     worker: str
     events: Sequence[Event]
@@ -239,6 +272,15 @@ class CustomizationsChanged:
     customizations: Sequence[Customization]
 
 
+@attrs.frozen
+class ServerChanged:
+    """What has become of an MCP server; `channel`: where its apps can reach it (R-18.18)."""
+
+    server: str
+    state: McpServerState
+    channel: URI | None = None
+
+
 Event: TypeAlias = (
     TextChunk
     | ThoughtChunk
@@ -263,6 +305,7 @@ Event: TypeAlias = (
     | WorkerEnded
     | CommandsChanged
     | CustomizationsChanged
+    | ServerChanged
 )
 
 

@@ -21,6 +21,8 @@ from ahpd.agents.events import (
     ClientToolCalled,
     Command,
     CommandsChanged,
+    Context,
+    Cost,
     CustomizationsChanged,
     Done,
     Event,
@@ -70,7 +72,12 @@ from ahpd.agents.steps import (
 from ahpd.protocol.chat import BackgroundShellWork
 from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.jsontext import dumps
-from ahpd.protocol.tools import ToolResultContent, ToolResultTextContent
+from ahpd.protocol.tools import (
+    ToolCallRiskAssessmentCompleteState,
+    ToolCallRiskAssessmentLoadingState,
+    ToolResultContent,
+    ToolResultTextContent,
+)
 
 #: Most events in one call of the sink: enough to stream fast, few enough to slow down soon.
 BATCH = 64
@@ -139,7 +146,7 @@ class Scene:
     prompt: str
     place: int
     tag: str = ""
-    #: ISO 8601, for what carries a time.
+    #: When the step began, in ISO 8601, for what carries a time.
     now: str = "1970-01-01T00:00:00.000Z"
 
     @property
@@ -174,7 +181,7 @@ def _play_thought(step: Thought, _: Scene) -> Play:
 def _play_tool(step: ToolStep, scene: Scene) -> Play:
     tool, call_id = step.tool, scene.call_id
     title, text = tool.title or tool.name, tool.input_text
-    yield Emit((ToolStarted(call_id, tool.name, title),))
+    yield Emit((ToolStarted(call_id, tool.name, title, server=tool.server),))
     if tool.input not in (None, "", {}, []):
         assert text is not None
         pieces = (text[at : at + INPUT_PIECE] for at in range(0, len(text), INPUT_PIECE))
@@ -189,16 +196,18 @@ def _play_tool(step: ToolStep, scene: Scene) -> Play:
             editable=text is not None,
             options=tool.options,
         )
-        risk = () if tool.risk is None else (RiskJudged(call_id, tool.risk),)
-        permission = yield Wait((asks, *risk), Permission, call_id)
+        permission = yield Wait((asks, *_risk(tool, call_id)), Permission, call_id)
         if not permission.approved:
             return
         edited = permission.input if permission.input != text else None
     else:
         yield Emit((ToolReady(call_id, message=title, input=text),))
     if tool.auth_required is not None:
-        needs = ToolNeedsAuth(call_id, tool.name, tool.auth_required)
-        yield Wait((needs,), Authorized, call_id)
+        assert tool.server is not None
+        needs = ToolNeedsAuth(call_id, tool.server, tool.auth_required)
+        authorized = yield Wait((needs,), Authorized, call_id)
+        if authorized.token is None:
+            return
     if tool.takes_ms:
         yield Pause(tool.takes_ms / 2)
         if tool.output:
@@ -211,6 +220,15 @@ def _play_tool(step: ToolStep, scene: Scene) -> Play:
     verdict = yield Wait((attrs.evolve(finished, asks_approval=True),), Verdict, call_id)
     if not verdict.approved:
         yield Emit((TextChunk(f"(the result of {tool.name} was not used)"),))
+
+
+def _risk(tool: Tool, call_id: str) -> Iterator[RiskJudged]:
+    """Judging takes a moment, so first it is said that somebody is at it."""
+    if isinstance(tool.risk, ToolCallRiskAssessmentCompleteState):
+        loading = ToolCallRiskAssessmentLoadingState(kind=tool.risk.kind)
+        yield RiskJudged(call_id, loading)
+    if tool.risk is not None:
+        yield RiskJudged(call_id, tool.risk)
 
 
 def _half(output: str) -> str:
@@ -243,6 +261,8 @@ def _play_usage(step: Usage, _: Scene) -> Play:
         cache_read_tokens=usage.cache_read_tokens,
         model=usage.model,
         extra=usage.meta,
+        cost=None if step.cost is None else Cost(step.cost.amount, step.cost.currency),
+        context=None if step.context is None else Context(step.context.used, step.context.size),
     )
     yield Emit((report,))
 
@@ -322,26 +342,31 @@ def _play_worker(step: WorkerStep, scene: Scene) -> Play:
         )
     )
     for number, inner in enumerate(step.worker.steps, 1):
-        part = attrs.evolve(scene, turn_id=f"{worker}/{number}")
-        moves = play(inner, part)
-        answer = None
-        while True:
-            try:
-                move = moves.send(answer)
-            except StopIteration:
-                break
-            match move:
-                case Emit(events):
-                    answer = yield Emit((WorkerSays(worker, events),))
-                case Wait(events, kind, about):
-                    answer = yield Wait((WorkerSays(worker, events),), kind, about)
-                case End(outcome):
-                    yield Emit((WorkerEnded(worker, outcome),))
-                    yield Emit((ToolFinished(worker, False, f"{title}: failed", error="failed"),))
-                    return
-                case _:
-                    answer = yield move
-    yield Emit((WorkerEnded(worker, Done()), ToolFinished(worker, True, f"{title}: done")))
+        part = attrs.evolve(scene, turn_id=worker, prompt=title, place=number)
+        outcome = yield from _as_worker(worker, play(inner, part))
+        if outcome is not None:
+            failed = ToolFinished(worker, success=False, message=f"{title}: failed", error="failed")
+            yield Emit((WorkerEnded(worker, outcome), failed))
+            return
+    done = ToolFinished(worker, success=True, message=f"{title}: done")
+    yield Emit((WorkerEnded(worker, Done()), done))
+
+
+def _as_worker(worker: str, moves: Play) -> Generator[Move, Any, Outcome | None]:
+    """The same moves with the events said by a worker; how the worker ends, if they end it."""
+    answer = None
+    while True:
+        try:
+            move = moves.send(answer)
+        except StopIteration:
+            return None
+        match move:
+            case End(outcome):
+                return outcome
+            case Emit(events) | Wait(events) | Later(_, events):
+                answer = yield attrs.evolve(move, events=(WorkerSays(worker, events),))
+            case _:
+                answer = yield move
 
 
 def _play_commands(step: Commands, _: Scene) -> Play:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
 from ahpd.agents.events import Event, Outcome
 from ahpd.protocol.chat import Turn
+from ahpd.protocol.customizations import Customization, CustomizationEnablement
 from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON, Object
@@ -20,6 +21,9 @@ from ahpd.protocol.uris import URI
 #: Where a backend sends events, a few at a time and in order. Waits while the chat is behind,
 #: which is how a fast agent is slowed down. Only the task that runs the turn may call it.
 EventSink: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
+
+#: What people may want of an MCP server (R-18.19, R-18.21). "background": wait for it no longer.
+ServerRequest: TypeAlias = Literal["start", "stop", "background"]
 
 
 class AgentFailed(Exception):
@@ -40,7 +44,8 @@ class OpenRequest:
 
     `history` is what a fork has in common with the chat it was made from, `context` what a side
     chat is to know of another chat without showing it (R-9.7, R-9.8). `tokens` are those of the
-    client on whose behalf it is opened, by resource; never logged, never stored.
+    client on whose behalf it is opened, by resource; never logged, never stored. `customizations`
+    are the session's as far as they are known, with what people decided about them.
     """
 
     session: URI
@@ -50,6 +55,7 @@ class OpenRequest:
     history: Sequence[Turn] = ()
     context: Sequence[Turn] = ()
     tokens: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    customizations: Sequence[Customization] = ()
 
 
 @attrs.frozen
@@ -104,10 +110,10 @@ class ClientResult:
 
 @attrs.frozen
 class Authorized:
-    """A token that a `ToolNeedsAuth` waited for."""
+    """The token that a `ToolNeedsAuth` waited for; None: there will be none, the call is over."""
 
     call_id: str
-    token: str = attrs.field(repr=False)
+    token: str | None = attrs.field(repr=False)
 
 
 #: What a waiting backend is told. One for something that does not wait is ignored.
@@ -117,7 +123,7 @@ Answer: TypeAlias = Permission | Answers | Verdict | ClientResult | Authorized
 class Backend(Protocol):
     """Drives one agent for one chat. One turn at a time.
 
-    `prompt` and `aside` run in tasks of their own; the other methods are called while they do, and
+    `prompt` and `aside` run in tasks of their own; the sync methods are called while they do, and
     return at once. Any exception out of `prompt` is a crash of the backend: the turn ends in error
     and a new backend is opened for the next one.
     """
@@ -135,7 +141,30 @@ class Backend(Protocol):
         ...
 
     def answer(self, answer: Answer) -> None:
-        """Somebody decided about what the turn waits for. Anything else is ignored."""
+        """Somebody decided about what the agent waits for. Anything else is ignored."""
+        ...
+
+    async def rewind(self, turn_id: str | None) -> None:
+        """Forget every turn after this one; None: all of them.
+
+        Called between turns, and only where `Agent.can_rewind`; also of a backend that was opened
+        since. Raises `AgentFailed`.
+        """
+        ...
+
+    def switch(self, customization_id: str, enablement: Sequence[CustomizationEnablement]) -> None:
+        """Somebody decided where a customization is on; only where `Agent.can_switch`.
+
+        All decisions, the most specific first (R-18.10). Backends opened later get them with the
+        `OpenRequest`.
+        """
+        ...
+
+    def control(self, server_id: str, request: ServerRequest) -> None:
+        """Somebody wants something of an MCP server; only where `Agent.can_control`.
+
+        What becomes of it is told with `ServerChanged`.
+        """
         ...
 
     def steer(self, message: Message) -> bool:
@@ -162,6 +191,21 @@ class Agent(Protocol):
     @property
     def can_resume(self) -> bool:
         """Whether a new backend can go on with a turn that the last one left unfinished."""
+        ...
+
+    @property
+    def can_rewind(self) -> bool:
+        """Whether its backends can forget turns."""
+        ...
+
+    @property
+    def can_switch(self) -> bool:
+        """Whether its backends can turn customizations on and off."""
+        ...
+
+    @property
+    def can_control(self) -> bool:
+        """Whether its backends can be told to start and stop MCP servers."""
         ...
 
     async def open(self, request: OpenRequest) -> Backend:

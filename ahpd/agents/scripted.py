@@ -9,6 +9,11 @@ A backend that was opened since does not know that place: it goes on after the e
 ``fail`` or ``crash``, or plays all of an entry that has neither. Its tool calls then carry a tag,
 since the turn may hold calls of the same steps already.
 
+**Rewinding** costs nothing, since a script remembers no turn but the one it may go on with.
+
+**Customizations.** What a ``customizations`` step lists can be switched, and its MCP servers can be
+started and stopped: each says at once that it is ready, or that it is not any more.
+
 **Steering.** The running turn says ``(steered: …)`` at the next boundary of steps, or at once while
 it sleeps, hangs, runs a tool or waits for a permission.
 """
@@ -17,17 +22,31 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
 import attrs
 import trio
 
-from ahpd.agents.events import Done, Event, Outcome, Stopped, TextChunk
+from ahpd.agents.events import Done, Event, Outcome, ServerChanged, Stopped, TextChunk
 from ahpd.agents.plays import Emit, End, Later, Pause, Play, Scene, Wait, play
-from ahpd.agents.port import AgentFailed, Answer, Answers, EventSink, OpenRequest, Prompt
+from ahpd.agents.port import (
+    AgentFailed,
+    Answer,
+    Answers,
+    EventSink,
+    OpenRequest,
+    Prompt,
+    ServerRequest,
+)
 from ahpd.agents.script import Entry, Script
+from ahpd.protocol.customizations import (
+    CustomizationEnablement,
+    McpServerReadyState,
+    McpServerStoppedState,
+)
 from ahpd.protocol.messages import Message
 from ahpd.protocol.root import (
     AgentCapabilities,
@@ -51,6 +70,12 @@ class ScriptedAgent:
     #: Where the tags of resumed turns come from; a seeded one makes them the same in every run.
     random: Random = attrs.field(factory=Random, eq=False)
 
+    can_rewind: bool = True
+    can_switch: bool = True
+    can_control: bool = True
+    #: Tells the time, for what a script says with one.
+    now: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC), eq=False)
+
     @property
     def can_resume(self) -> bool:
         """True: see the module about where a new backend goes on."""
@@ -72,7 +97,7 @@ class ScriptedAgent:
     async def open(self, request: OpenRequest) -> ScriptedBackend:
         """A backend that shares nothing with the others. A checkpoint; never fails."""
         await trio.lowlevel.checkpoint()
-        return ScriptedBackend(self.script, self.random)
+        return ScriptedBackend(self.script, self.random, self.now)
 
 
 @attrs.frozen
@@ -87,9 +112,15 @@ class _Place:
 class ScriptedBackend:
     """Plays the script in one chat. Implements `Backend`; its methods may be called at any time."""
 
-    def __init__(self, script: Script, random: Random | None = None) -> None:
+    def __init__(
+        self,
+        script: Script,
+        random: Random | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._script = script
         self._random = random or Random()
+        self._now = now
         self._turn: _Turn | None = None
         self._closed = False
         #: What is said beside turns, and when; a new event before each wait.
@@ -123,7 +154,7 @@ class ScriptedBackend:
         for number, step in enumerate(entry.steps[place.step :], place.step + 1):
             await turn.boundary()
             self._reached = attrs.evolve(place, step=number)
-            scene = Scene(prompt.turn_id, text, number, place.tag)
+            scene = Scene(prompt.turn_id, text, number, place.tag, iso(self._now()))
             with contextlib.closing(play(step, scene)) as moves:
                 ended = await turn.perform(moves)
             if ended is not None:
@@ -162,6 +193,23 @@ class ScriptedBackend:
         if self._turn is not None:
             self._turn.answer(answer)
 
+    async def rewind(self, turn_id: str | None) -> None:
+        """A turn that was taken away cannot be gone on with. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        if self._reached is not None and self._reached.turn_id != turn_id:
+            self._reached = None
+
+    def switch(self, customization_id: str, enablement: Sequence[CustomizationEnablement]) -> None:
+        """Nothing a script does depends on it, but a server that is turned off stops (R-18.23)."""
+        if enablement and not getattr(enablement[0], "enabled", True):
+            self.put_off(0, (ServerChanged(customization_id, McpServerStoppedState()),))
+
+    def control(self, server_id: str, request: ServerRequest) -> None:
+        """A server is up, or down, as soon as that is wanted; it never holds up anything."""
+        if request != "background":
+            state = McpServerReadyState() if request == "start" else McpServerStoppedState()
+            self.put_off(0, (ServerChanged(server_id, state),))
+
     def steer(self, message: Message) -> bool:
         """True: the running turn will say it back. False when none runs."""
         if self._turn is None or self._turn.scope.cancel_called:
@@ -184,6 +232,11 @@ class ScriptedBackend:
         # A sink that shields itself may hold the turn up; the bound is for that.
         with trio.move_on_after(CLOSE_WITHIN):
             await self._turn.ended.wait()
+
+
+def iso(moment: datetime) -> str:
+    """As the protocol writes times: UTC, with milliseconds and ``Z``."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class _Turn:

@@ -7,7 +7,7 @@ The first field of a step's class is the key that names the step; field names be
 | ``{"text": s, "times": n, "everyMs": m}`` | `s` n times: one every m ms, or as fast as it goes |
 | ``{"thought": s, "times": n}`` | `s` n times as a thought, as fast as it goes |
 | ``{"tool": {…}}`` | a tool call from start to end, see `Tool` |
-| ``{"usage": {…}}`` | tokens used so far, with the fields of the protocol's `UsageInfo` |
+| ``{"usage": {…}, "cost": {…}, "context": {…}}`` | what was used so far, see `Usage` |
 | ``{"title": s}`` | a name for the conversation |
 | ``{"activity": s}`` | what the agent is doing; null for nothing |
 | ``{"sleepMs": n}`` | nothing for n ms |
@@ -16,7 +16,7 @@ The first field of a step's class is the key that names the step; field names be
 | ``{"crash": s}`` | the backend raises |
 | ``{"hang": true}`` | nothing, until the turn is cancelled |
 | ``{"clientTool": {"name", "input"}}`` | a call of a tool that a client offers |
-| ``{"ask": {"message", "questions"}}`` | questions to people; the answers are said back |
+| ``{"ask": {…}}`` | questions to people, see `Ask`; the answers are said back |
 | ``{"background": {…}}`` | work beside the turns, see `Background` |
 | ``{"worker": {"title", "steps"}}`` | a tool call whose work a worker does in its own chat |
 | ``{"commands": […]}`` | the slash commands there are now |
@@ -26,7 +26,7 @@ The first field of a step's class is the key that names the step; field names be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeAlias
 
 import attrs
@@ -35,15 +35,19 @@ from ahpd.protocol.common import UsageInfo
 from ahpd.protocol.customizations import Customization
 from ahpd.protocol.inputs import ChatInputQuestion
 from ahpd.protocol.jsontext import dumps
-from ahpd.protocol.model import JSON
+from ahpd.protocol.model import JSON, Unknown
 from ahpd.protocol.tools import ConfirmationOption, McpAuthRequirement, ToolCallRiskAssessment
 
 #: Most repetitions of one text.
 MAX_TIMES = 10_000_000
 #: Longest time of one step, in milliseconds: a day.
 MAX_MS = 86_400_000
-#: Most options of one confirmation.
+#: Most options of one confirmation, and most questions asked at a time.
 MAX_OPTIONS = 100
+#: Most steps of one worker.
+MAX_WORKER_STEPS = 10_000
+#: Most slash commands, and most customizations.
+MAX_LISTED = 1_000
 
 
 class Misfit(ValueError):
@@ -77,13 +81,29 @@ Milliseconds: TypeAlias = Annotated[
     Rule(f"milliseconds from 0 to {MAX_MS}", lambda v: _is_number(v) and 0 <= v <= MAX_MS),
 ]
 Yes: TypeAlias = Annotated[bool, Rule("true", lambda v: v is True)]
-Options: TypeAlias = Annotated[
-    tuple[ConfirmationOption, ...],
-    Rule(
-        f"an array of at most {MAX_OPTIONS} options",
-        lambda v: isinstance(v, list) and len(v) <= MAX_OPTIONS,
-    ),
-]
+
+
+def array_of(what: str, most: int) -> Rule:
+    """An array with at most so many items."""
+    return Rule(
+        f"an array of at most {most} {what}",
+        lambda value: isinstance(value, list) and len(value) <= most,
+    )
+
+
+Options: TypeAlias = Annotated[tuple[ConfirmationOption, ...], array_of("options", MAX_OPTIONS)]
+
+
+def check_apart(place: str, key: str, values: Iterable[str]) -> None:
+    """Raises `Misfit` when two items of the array at `place` have the same `key`."""
+    seen: set[str] = set()
+    for number, value in enumerate(values):
+        if value in seen:
+            raise Misfit(f"{_A[key]} of its own", f'"{value}" again', (place, number, key))
+        seen.add(value)
+
+
+_A = {"id": "an id", "name": "a name"}
 
 
 # --- the steps as they stand in the file; the first field of each is its key ---------------------
@@ -119,8 +139,8 @@ class Tool:
     With `confirm` the call waits for a permission and offers `options`; denied, it does not run
     and the script goes on. It then takes `takes_ms`, and half of its output is seen half-way.
     `fail`: it ends badly, and `output` is why. With `result_confirm` somebody has to approve the
-    result. With `auth_required` it pauses, as a tool of an MCP server called after the tool, until
-    there is a token. `risk` is told with the question of a call that asks.
+    result. `server` is the id of the MCP server that the tool belongs to; with `auth_required` the
+    call pauses until there is a token for that. `risk` is judged while the call asks.
     """
 
     name: str
@@ -132,6 +152,7 @@ class Tool:
     fail: bool = False
     takes_ms: Milliseconds = 0
     result_confirm: bool = False
+    server: str | None = None
     auth_required: McpAuthRequirement | None = None
     risk: ToolCallRiskAssessment | None = None
 
@@ -139,11 +160,11 @@ class Tool:
         """Raises `Misfit` when the fields contradict each other."""
         if self.options and not self.confirm:
             raise Misfit("true, since there are options", "false", ("confirm",))
-        seen: set[str] = set()
-        for place, option in enumerate(self.options):
-            if option.id in seen:
-                raise Misfit("an id of its own", f'"{option.id}" again', ("options", place, "id"))
-            seen.add(option.id)
+        if self.risk is not None and not self.confirm:
+            raise Misfit("true, since there is a risk to judge", "false", ("confirm",))
+        if self.auth_required is not None and self.server is None:
+            raise Misfit("a string, since a server wants a token", "nothing", ("server",))
+        check_apart("options", "id", (option.id for option in self.options))
 
     @property
     def input_text(self) -> str | None:
@@ -161,10 +182,28 @@ class ToolStep(Step):
 
 
 @attrs.frozen
+class ScriptedCost:
+    """What the turn cost so far, in a currency by its code."""
+
+    amount: float
+    currency: str
+
+
+@attrs.frozen
+class ScriptedContext:
+    """Tokens in the model's context, and how many fit."""
+
+    used: float
+    size: float
+
+
+@attrs.frozen
 class Usage(Step):
-    """Tokens used so far."""
+    """Tokens used so far, as the protocol spells them; what they cost; how full the context is."""
 
     usage: UsageInfo
+    cost: ScriptedCost | None = None
+    context: ScriptedContext | None = None
 
 
 @attrs.frozen
@@ -237,8 +276,13 @@ class Ask:
     """What is asked: `questions` as the protocol spells them, or a `url` to open, or both."""
 
     message: str
-    questions: tuple[ChatInputQuestion, ...] = ()
+    questions: Annotated[tuple[ChatInputQuestion, ...], array_of("questions", MAX_OPTIONS)] = ()
     url: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Raises `Misfit` when two questions have one id."""
+        known = (each for each in self.questions if not isinstance(each, Unknown))
+        check_apart("questions", "id", (question.id for question in known))
 
 
 @attrs.frozen
@@ -269,7 +313,7 @@ class Worker:
     """A worker called `title`, which plays `steps` in a chat of its own while its call runs."""
 
     title: str
-    steps: tuple[Step, ...]
+    steps: Annotated[tuple[Step, ...], array_of("steps", MAX_WORKER_STEPS)]
 
 
 @attrs.frozen
@@ -293,14 +337,18 @@ class ScriptedCommand:
 class Commands(Step):
     """The slash commands there are now."""
 
-    commands: tuple[ScriptedCommand, ...]
+    commands: Annotated[tuple[ScriptedCommand, ...], array_of("commands", MAX_LISTED)]
+
+    def __attrs_post_init__(self) -> None:
+        """Raises `Misfit` when two commands have one name."""
+        check_apart("commands", "name", (command.name for command in self.commands))
 
 
 @attrs.frozen
 class Customizations(Step):
     """What the agent is customized with now, as the protocol spells it."""
 
-    customizations: tuple[Customization, ...]
+    customizations: Annotated[tuple[Customization, ...], array_of("customizations", MAX_LISTED)]
 
 
 @attrs.frozen

@@ -410,7 +410,7 @@ SERVED = {
     "initialize", "ping", "reconnect", "subscribe", "listSessions", "createSession",
     "disposeSession", "createChat", "disposeChat", "fetchTurns", "resourceRequest",
     "resourceRead", "resourceWrite", "resourceList", "resourceCopy", "resourceMove",
-    "resourceDelete", "resourceResolve", "resourceMkdir", "createResourceWatch",
+    "resourceDelete", "resourceResolve", "resourceMkdir", "createResourceWatch", "completions",
 }  # fmt: skip
 
 

@@ -152,6 +152,7 @@ NOBODYS: list[tuple[str, dict[str, Any], int]] = [
     ("resourceRead", {"uri": "FILE://bob/x"}, -32601),
     ("resourceRequest", {"uri": "file:///etc/hostname"}, -32009),
     ("resourceRequest", {"uri": "ahp-root://"}, -32009),
+    ("resourceRequest", {"uri": "virtual://carl/x"}, -32009),
     ("resourceCopy", {"source": FILE, "destination": "virtual://ann/x"}, -32602),
     ("resourceMove", {"source": FILE, "destination": "file:///tmp/x"}, -32602),
     ("createResourceWatch", {"uri": "virtual://carl/x"}, -32008),
