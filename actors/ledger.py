@@ -63,6 +63,8 @@ class Channel:
     senders: dict[str, str] = attrs.field(factory=dict)
     #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
     cut: tuple[str | None] | None = None
+    #: Of a session: how many chats were made in it, those that have ended included.
+    chats_made: int = 0
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
