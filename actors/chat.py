@@ -26,6 +26,7 @@ import trio
 
 from actors import mailboxes
 from actors.answers import answers_in
+from actors.authenticating import held_for
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
 from actors.endings import clear_activity, end_turn, note_start
@@ -33,17 +34,16 @@ from actors.hearing import Hearing
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
-    AgentChanged,
+    AgentReplaced,
     AgentSays,
     AsideFailed,
     AsideSays,
     Authorize,
     CancelOverdue,
+    ChatConfigured,
     ChatMoved,
-    ChatOpened,
     ChatTitled,
     ClientsMoved,
-    Control,
     Dispatch,
     Echoed,
     LoadTurns,
@@ -52,24 +52,28 @@ from actors.messages import (
     RunOver,
     SilenceDue,
     StartTurn,
-    Switch,
     TurnBegan,
 )
 from actors.paging import page_before, page_to
 from actors.rules import chat as rules
 from actors.run import Aside, Engine, Run, watch, work
+from actors.settings import refusal_of
 from actors.telling import tell
-from ahpd.agents import events as ev
+from actors.upkeep import Errand, Upkeep, open_request
 from ahpd.agents.events import Failed, Outcome, Stopped
-from ahpd.agents.port import AgentFailed, Authorized, Backend, OpenRequest, Prompt
+from ahpd.agents.port import (
+    Backend,
+    Prompt,
+)
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.chat import ActiveTurn, ChatState
-from ahpd.protocol.common import ErrorInfo
-from ahpd.protocol.customizations import McpServerErrorState
 from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.session import SessionState
-from ahpd.protocol.session_actions import SessionTitleChangedAction
+from ahpd.protocol.session_actions import (
+    SessionConfigChangedAction,
+    SessionTitleChangedAction,
+)
 from ahpd.protocol.uris import URI
 from supervisors import Actor, ChildSpec, Reject
 
@@ -79,7 +83,6 @@ Incoming: TypeAlias = (
     Dispatch
     | Echoed
     | StartTurn
-    | OpenAgent
     | RunBegan
     | AgentSays
     | AsideSays
@@ -91,8 +94,8 @@ Incoming: TypeAlias = (
     | Authorize
     | ClientsMoved
     | ClientSilent
-    | Switch
-    | Control
+    | AgentReplaced
+    | Errand
 )
 
 
@@ -112,7 +115,9 @@ class Chat(Actor[Incoming]):
         #: The turn whose start is out, so that a run may work on it, and whether it is resumed.
         self._cleared: str | None = None
         self._resumes = False
-        self._engine = Engine(self._agent, channel, self._open_request, self._start_aside)
+        self._engine = Engine(
+            self._agent, channel, partial(open_request, host, channel), self._start_aside
+        )
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
 
@@ -128,6 +133,7 @@ class Chat(Actor[Incoming]):
             moved=self._moved,
         )
         self._desk = self._hearing.talk.desk
+        self._upkeep = Upkeep(self._host, self._channel, self._engine, self, self._session)
         lost = Failed(
             "the host had to start this chat again; what the agent was doing is lost",
             "HostRestarted",
@@ -138,7 +144,7 @@ class Chat(Actor[Incoming]):
         self._hearing.agent_is_gone(lost)
         self._moved()
         if self._opens_session:
-            self.spawn(self._open_agent, name="open")
+            self._upkeep.take(OpenAgent())
         self._advance()
 
     async def on_stop(self, reason: str) -> None:
@@ -171,13 +177,10 @@ class Chat(Actor[Incoming]):
             case SilenceDue():
                 self._silence_due(message)
             case Authorize():
-                self._authorize(message)
-            case Switch() if self._engine.backend is not None:
-                self._engine.backend.switch(message.customization_id, message.enablement)
-            case Control() if message.opens or self._engine.backend is not None:
-                self.spawn(self._control, message, name="control")
-            case OpenAgent():
-                self.spawn(self._open_agent, name="open")
+                if self._hearing.authorize(message):
+                    self._note_sound()
+            case AgentReplaced():
+                self._hearing.agent_is_gone(Stopped())
             case LoadTurns():
                 self._load_turns(message.cursor)
             case StartTurn():
@@ -186,6 +189,8 @@ class Chat(Actor[Incoming]):
                 self._hearing.clients_moved()
             case ClientSilent():
                 self._hearing.client_silent(message)
+            case _:
+                self._upkeep.take(message)
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -216,22 +221,6 @@ class Chat(Actor[Incoming]):
         assert session is not None, f"{self._channel.uri}: a chat without its session"
         return self._host.agents[session.provider]
 
-    def _open_request(self) -> OpenRequest:
-        session = self._session_state
-        assert session is not None
-        assert self._channel.owner is not None
-        directories = self._state.working_directories
-        if directories is None:
-            directories = session.working_directories or ()
-        config = session.config.values if session.config is not None else {}
-        return OpenRequest(
-            self._channel.owner,
-            self._channel.uri,
-            directories,
-            config,
-            customizations=session.customizations or (),
-        )
-
     # ---- clients -----------------------------------------------------------------------------
 
     def _take(self, dispatch: Dispatch) -> None:
@@ -246,6 +235,8 @@ class Chat(Actor[Incoming]):
             self._find_chat,
             can_rewind=self._agent.can_rewind,
             can_resume=self._agent.can_resume or self._engine.backend is not None,
+            lacks=held_for(self._host, dispatch.origin.client_id, self._agent).reason,
+            refuses=refusal_of(self._agent),
         )
         running = self._state.active_turn
         if isinstance(wanted, act.ChatTruncatedAction) and rules.judge(case, wanted) is None:
@@ -266,6 +257,8 @@ class Chat(Actor[Incoming]):
             case None:
                 if isinstance(wanted, SessionTitleChangedAction):
                     self._renamed(channel, wanted)
+                if isinstance(wanted, SessionConfigChangedAction):
+                    self._configured(case, wanted)
                 return
             case _:
                 pass
@@ -305,6 +298,11 @@ class Chat(Actor[Incoming]):
         if action.title.strip():
             tell(self._session, ChatTitled(channel.uri, action.title))
 
+    def _configured(self, case: rules.Case, action: SessionConfigChangedAction) -> None:
+        """Settings sent to a chat: the session says them, and which are this chat's own."""
+        if rules.judge(case, action) is None:
+            tell(self._session, ChatConfigured(self._channel.uri, action.config))
+
     def _echoed(self, message: Echoed) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""
         action, channel = message.action, message.channel
@@ -331,22 +329,6 @@ class Chat(Actor[Incoming]):
                 return
         self._advance()
 
-    def _authorize(self, message: Authorize) -> None:
-        """A token came: the call goes on (R-10.29), wherever it is."""
-        channel = self._host.ledger.find(message.chat)
-        if channel is None or channel.path != self.path:
-            return
-        talk = self._hearing.talk_in(channel)
-        turn = talk.state.active_turn
-        if turn is not None:
-            resolved = act.ChatToolCallAuthResolvedAction(
-                turn_id=turn.id, tool_call_id=message.call_id
-            )
-            if talk.desk.say(resolved):
-                self._engine.answer(channel.uri, Authorized(message.call_id, message.token))
-                self._note_sound()
-                self._moved(channel)
-
     def _load_turns(self, cursor: str) -> None:
         """Say the page of turns before `cursor`; those who hold everything are told no cursor."""
         page = page_before(self._state, cursor, self._host.settings.page)
@@ -362,34 +344,10 @@ class Chat(Actor[Incoming]):
 
     # ---- the agent ---------------------------------------------------------------------------
 
-    async def _open_agent(self) -> None:
-        """Helper: bring the agent up and tell the session how that went."""
-        tell(self._session, ChatOpened(self._channel.uri, await self._open_or_why_not()))
-
-    async def _open_or_why_not(self) -> str | None:
-        try:
-            await self._engine.open()
-        except AgentFailed as error:
-            return error.message
-        except Exception as error:  # noqa: BLE001 an agent's own code: not this chat's end
-            _log.exception("%s: opening the agent failed", self._channel.uri)
-            return f"the agent crashed: {error}"
-        return None
-
     def _start_aside(self, backend: Backend, opened: int) -> Aside:
         aside = Aside(backend, opened, self.ref)
         aside.helper = self.spawn(aside.run, name=f"aside {opened}", kind="agent")
         return aside
-
-    async def _control(self, message: Control) -> None:
-        """Helper: pass on what somebody wants of an MCP server, or say that nobody heard it."""
-        error = await self._open_or_why_not()
-        backend = self._engine.backend
-        if backend is not None:
-            backend.control(message.server_id, message.request)
-        elif error is not None:
-            state = McpServerErrorState(error=ErrorInfo(error_type="AgentFailed", message=error))
-            tell(self._session, AgentChanged(ev.ServerChanged(message.server_id, state)))
 
     def _agent_says(self, message: AgentSays) -> None:
         """What the agent says in the run that it works in; after its turn, little of it counts."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar
 
-import attrs
 import trio
 
+from actors.messages import Configured
 from actors.rules.config import at_creation, resolved
+from actors.settings import refusal_of
 from ahpd.agents.port import Agent, AgentFailed, ConfigContext, Configurable, Configuration
 from ahpd.protocol.errors import ErrorCode, ProtocolError
-from ahpd.protocol.model import JSON
 from ahpd.protocol.session import (
     CreateSessionParams,
     ResolveSessionConfigParams,
@@ -28,17 +28,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NOTHING = Configuration(SessionConfigSchema(properties={}))
-
-
-@attrs.frozen
-class Configured:
-    """The configuration that a session begins with.
-
-    `own` are the values of settings that each chat has for itself, as every chat begins with them.
-    """
-
-    state: SessionConfigState | None = None
-    own: dict[str, JSON] = attrs.field(factory=dict)
 
 
 async def resolve(
@@ -80,8 +69,7 @@ async def configured(connection: Connection, params: CreateSessionParams) -> Con
     if not schema.properties:
         return Configured()
     values = resolved(schema, context.values)
-    own = {key: values[key] for key in found.chat_scoped if key in values}
-    return Configured(SessionConfigState(schema=schema, values=values), own)
+    return Configured(SessionConfigState(schema=schema, values=values), found.chat_scoped)
 
 
 def find_agent(connection: Connection, provider: str | None) -> Agent:
@@ -96,13 +84,9 @@ def find_agent(connection: Connection, provider: str | None) -> Agent:
     return host.agents[name]
 
 
-def config_refusal(agent: Agent, key: str, value: JSON) -> str | None:
-    """Why an agent does not take a value, in its own words (R-8.42)."""
-    return agent.config_refusal(key, value) if isinstance(agent, Configurable) else None
-
-
 def _refusal(agent: Agent, context: ConfigContext) -> str | None:
-    reasons = (config_refusal(agent, key, value) for key, value in context.values.items())
+    refuses = refusal_of(agent)
+    reasons = (refuses(key, value) for key, value in context.values.items())
     return next((reason for reason in reasons if reason is not None), None)
 
 

@@ -22,7 +22,7 @@ import trio
 
 from actors import mailboxes
 from actors.clients import ClientRecord
-from actors.credentials import Credentials
+from actors.credentials import Credentials, concealed
 from actors.grace import ClientGone
 from actors.host import Host
 from actors.ledger import Entry, Origin
@@ -223,6 +223,8 @@ class Connection(Actor[Incoming]):
             elif isinstance(message, (Success, Failure)):
                 self.reverse.answered(message)  # here, or a request that waits for it never ends
             else:
+                if isinstance(message, Request) and message.method == "authenticate":
+                    message = concealed(message)
                 await me.send(message, cost=len(text))
 
     async def _write(self) -> None:

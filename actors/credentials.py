@@ -14,6 +14,25 @@ import attrs
 import trio
 
 from ahpd.protocol.common import ProtectedResourceMetadata
+from ahpd.protocol.jsonrpc import Request
+
+
+class Secret(str):
+    """A text that shows nobody what it is who looks at what holds it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Not the text."""
+        return "<secret>"
+
+
+def concealed(request: Request) -> Request:
+    """The request, with its token as a secret: it may lie in a mailbox, and be seen there."""
+    token = request.params.get("token")
+    if not isinstance(token, str):
+        return request
+    return attrs.evolve(request, params={**request.params, "token": Secret(token)})
 
 
 @attrs.frozen(eq=False)

@@ -33,8 +33,9 @@ _REQUESTS = frozenset(
     }
 )
 
-#: Actions that clients also send to a channel of another kind: renaming a chat (quirk 22).
-_ALSO_ON = {("session/titleChanged", "chat")}
+#: Actions that clients also send to a channel of another kind: renaming a chat (quirk 22),
+#: and setting what is its own (R-8.42).
+_ALSO_ON = {("session/titleChanged", "chat"), ("session/configChanged", "chat")}
 
 
 class Desk:

@@ -14,12 +14,13 @@ from actors.client_calls import ClientCalls, ClientSilent
 from actors.conversation import Conversation
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import AgentChanged, ChatTitled
+from actors.messages import AgentChanged, Authorize, ChatTitled
 from actors.run import Engine
 from actors.telling import tell
 from actors.workers import Workers
 from ahpd.agents import events as ev
 from ahpd.agents.events import Outcome
+from ahpd.agents.port import Authorized
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.session import SessionState
@@ -160,6 +161,21 @@ class Hearing:
                 self._calls.over(self.talk_in(channel), action.tool_call_id)
             case _:
                 pass
+
+    def authorize(self, message: Authorize) -> bool:
+        """A token came: the call goes on (R-10.29), wherever it is. False: it did not wait."""
+        channel = self._host.ledger.find(message.chat)
+        if channel is None or channel.path != self._channel.path:
+            return False
+        talk = self.talk_in(channel)
+        turn = talk.state.active_turn
+        if turn is None or not talk.desk.say(
+            act.ChatToolCallAuthResolvedAction(turn_id=turn.id, tool_call_id=message.call_id)
+        ):
+            return False
+        self._engine.answer(channel.uri, Authorized(message.call_id, message.token))
+        self._moved(channel)
+        return True
 
     # ---- what is over ------------------------------------------------------------------------
 

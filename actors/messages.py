@@ -21,9 +21,10 @@ from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import CreateChatParams
 from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
-from ahpd.protocol.model import JSON
+from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.resources import ResourceWatchState
-from ahpd.protocol.session import CreateSessionParams
+from ahpd.protocol.session import CreateSessionParams, SessionConfigState
+from ahpd.protocol.tools import ToolDefinition
 from ahpd.protocol.uris import URI
 from supervisors import Request
 
@@ -57,11 +58,20 @@ class Echoed:
 
 
 @attrs.frozen
+class Configured:
+    """The configuration that a session begins with; `chat_scoped` settings each chat has itself."""
+
+    state: SessionConfigState | None = None
+    chat_scoped: frozenset[str] = frozenset()
+
+
+@attrs.frozen
 class CreateSession(Request[None]):
     """Make a session; `client_id` is the connection's."""
 
     params: CreateSessionParams
     client_id: str
+    config: Configured = Configured()
 
 
 @attrs.frozen
@@ -168,6 +178,41 @@ class ClientLeft:
     client_id: str
 
 
+@attrs.frozen
+class ChatConfigured:
+    """A client changed settings on a chat's channel; they were judged there."""
+
+    chat: URI
+    config: Object
+
+
+@attrs.frozen
+class AuthorizeServer:
+    """A token came that an MCP server of the session waits for (R-19.13)."""
+
+    server_id: str
+    token: str = attrs.field(repr=False)
+
+
+@attrs.frozen
+class SetMeta:
+    """What one source has to say in the session's `_meta`; None: nothing any more.
+
+    The whole is made of all sources each time, or they would erase each other (R-8.39). Where two
+    name the same key, the later by name counts.
+    """
+
+    source: str
+    meta: Object | None
+
+
+@attrs.frozen
+class SetServerTools:
+    """The tools that the host itself offers in this session, all of them (R-8.40)."""
+
+    tools: Sequence[ToolDefinition]
+
+
 # ---- to a chat ----------------------------------------------------------------------------------
 
 
@@ -182,6 +227,16 @@ class StartTurn:
 @attrs.frozen
 class ClientsMoved:
     """Who takes part in the session has changed: look."""
+
+
+@attrs.frozen
+class ConfigMoved:
+    """Settings of the session, or of this chat, may have changed: look."""
+
+
+@attrs.frozen
+class AgentReplaced:
+    """The backend was let go of and another opened, with other settings or tokens."""
 
 
 @attrs.frozen

@@ -16,10 +16,13 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from actors import completions
+from actors.authenticating import authenticate
+from actors.configuring import complete, resolve
+from actors.creating import create_session
 from actors.forwarding import create_watch, forward, is_file
 from actors.handshake import initialize, reconnect
 from actors.ledger import Channel
-from actors.messages import CreateChat, CreateSession, DisposeChat, DisposeSession, LoadTurns
+from actors.messages import CreateChat, DisposeChat, DisposeSession, LoadTurns
 from actors.paging import cursor_of, page_before
 from actors.subscribing import subscribe
 from actors.summaries import moment, older_summary
@@ -34,7 +37,6 @@ from ahpd.protocol.messages import CompletionsParams, CompletionsResult
 from ahpd.protocol.model import JSON
 from ahpd.protocol.resources import ResourceRequestParams, ResourceRequestResult
 from ahpd.protocol.session import (
-    CreateSessionParams,
     DisposeSessionParams,
     ListSessionsParams,
     ListSessionsResult,
@@ -66,18 +68,6 @@ async def _ping(connection: Connection, params: Any) -> None:
 
 
 # ---- sessions -----------------------------------------------------------------------------------
-
-
-async def _create_session(connection: Connection, params: CreateSessionParams) -> None:
-    client = params.active_client
-    assert connection.client_id is not None
-    if client is not None and client.client_id != connection.client_id:
-        raise ProtocolError(
-            ErrorCode.INVALID_PARAMS,
-            f"createSession: activeClient: {client.client_id} is not this connection's client",
-        )
-    message = CreateSession(params, connection.client_id)
-    await connection.find("catalogue").call(message, within=_within(connection))
 
 
 async def _dispose_session(connection: Connection, params: DisposeSessionParams) -> None:
@@ -252,10 +242,13 @@ METHODS: Mapping[str, Served] = {
     "reconnect": Served(reconnect),
     "subscribe": Served(subscribe),
     "listSessions": Served(_list_sessions),
-    "createSession": Served(_create_session),
+    "createSession": Served(create_session),
     "disposeSession": Served(_dispose_session),
     "createChat": Served(_create_chat),
     "disposeChat": Served(_dispose_chat, Mode.BESIDE),
+    "authenticate": Served(authenticate),
+    "resolveSessionConfig": Served(resolve, Mode.BESIDE),
+    "sessionConfigCompletions": Served(complete, Mode.BESIDE),
     "completions": Served(_completions),
     "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
     "resourceRequest": Served(_resource_request, Mode.BESIDE),

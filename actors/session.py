@@ -18,11 +18,14 @@ from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
     AgentChanged,
+    AuthorizeServer,
+    ChatConfigured,
     ChatMoved,
     ChatOpened,
     ChatTitled,
     ClientLeft,
     ClientsMoved,
+    ConfigMoved,
     Control,
     CreateChat,
     Dispatch,
@@ -31,6 +34,8 @@ from actors.messages import (
     MatchChats,
     OpenAgent,
     SessionMoved,
+    SetMeta,
+    SetServerTools,
     StartTurn,
     Switch,
     TurnBegan,
@@ -38,6 +43,7 @@ from actors.messages import (
 from actors.refusal import refusal
 from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
+from actors.settings import begin_chat, note, refusal_of
 from actors.summaries import chat_row, input_needed, is_worker, row_changes
 from actors.telling import tell
 from ahpd.agents.events import CommandsChanged, CustomizationsChanged, ServerChanged
@@ -64,6 +70,10 @@ Incoming: TypeAlias = (
     Dispatch
     | Echoed
     | AgentChanged
+    | ChatConfigured
+    | AuthorizeServer
+    | SetMeta
+    | SetServerTools
     | MatchChats
     | CreateChat
     | DisposeChat
@@ -111,6 +121,7 @@ class Session(Actor[Incoming]):
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         self._moved()
         self._tell_chats(lambda _: ClientsMoved())
+        self._tell_chats(lambda _: ConfigMoved())
         self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
@@ -132,6 +143,14 @@ class Session(Actor[Incoming]):
                 self._echoed(message.action)
             case AgentChanged():
                 self._agent_changed(message.event)
+            case ChatConfigured():
+                self._chat_configured(message)
+            case AuthorizeServer():
+                self._tell_chats(lambda _: message)
+            case SetMeta():
+                self._set_meta(message)
+            case SetServerTools():
+                self._desk.say(act.SessionServerToolsChangedAction(tools=tuple(message.tools)))
             case ChatOpened():
                 self._opened(message)
             case TurnBegan():
@@ -166,23 +185,50 @@ class Session(Actor[Incoming]):
             dispatch.origin.client_id,
             can_switch=agent.can_switch,
             can_control=agent.can_control,
+            refuses=refusal_of(agent),
         )
         taken = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
         if taken is None and isinstance(dispatch.action, act.SessionCustomizationToggledAction):
             self._show_again(dispatch.action.id)
         if isinstance(taken, act.SessionActiveClientRemovedAction):
             self._tell_chats(lambda _: ClientsMoved())
+        if isinstance(taken, act.SessionConfigChangedAction):
+            default = self._state.default_chat
+            chat = self._host.ledger.find(default) if default is not None else None
+            note(self._channel, chat, taken.config)
 
     def _client_left(self, client_id: str) -> None:
         """It takes no part any more, and what it was to do nobody does (R-10.36, R-10.37)."""
         if self._desk.say(act.SessionActiveClientRemovedAction(client_id=client_id)):
             self._tell_chats(lambda _: ClientsMoved())
 
+    # ---- settings, and what the host says of itself -------------------------------------------
+
+    def _chat_configured(self, message: ChatConfigured) -> None:
+        """Settings that a client changed on a chat's channel: that chat's own, or the session's."""
+        chat = self._host.ledger.find(message.chat)
+        if chat is None or chat.owner != self._channel.uri:
+            return
+        note(self._channel, chat, message.config)
+        if not self._desk.say_and_act(act.SessionConfigChangedAction(config=message.config)):
+            self._tell_chats(lambda _: ConfigMoved())  # another chat had the same value shown
+
+    def _set_meta(self, message: SetMeta) -> None:
+        metas = self._channel.metas
+        if message.meta is None:
+            metas.pop(message.source, None)
+        else:
+            metas[message.source] = message.meta
+        whole = {key: value for source in sorted(metas) for key, value in metas[source].items()}
+        self._desk.say(act.SessionMetaChangedAction(meta=whole or None))
+
     # ---- what it is customized with ----------------------------------------------------------
 
     def _echoed(self, action: StateAction) -> None:
         """The envelope is out: what somebody decided, and wants done, goes to the agents."""
         match action:
+            case act.SessionConfigChangedAction():
+                self._tell_chats(lambda _: ConfigMoved())
             case act.SessionCustomizationToggledAction():
                 self._tell_chats(lambda _: Switch(action.id, action.enablement))
             case _ if (wanted := _REQUESTS.get(type(action))) is not None:
@@ -312,6 +358,7 @@ class Session(Actor[Incoming]):
         chat = new_chat(params.chat, host.clock.now(), params.working_directories)
         path = f"{self._supervisor}/chat/{self._next_number()}"
         channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
+        begin_chat(self._channel, channel, client_id)
         self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, "")))
         spec = chat_spec(host, channel, self.path)
         await self.system.supervisor(self._supervisor).start_child(spec)

@@ -14,6 +14,11 @@ from ahpd.protocol.session_actions import SessionConfigChangedAction
 Refusal: TypeAlias = Callable[[str, JSON], str | None]
 
 
+def takes_all(key: str, value: JSON) -> str | None:
+    """Of an agent that takes whatever fits."""
+    return None
+
+
 def judge(
     config: SessionConfigState | None, action: SessionConfigChangedAction, refuses: Refusal
 ) -> str | None:

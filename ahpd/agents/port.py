@@ -261,6 +261,15 @@ class Configurable(Protocol):
 
 
 @runtime_checkable
+class Authorizable(Protocol):
+    """A backend that takes tokens for its MCP servers while it lives."""
+
+    def authorize_server(self, server_id: str, token: str) -> None:
+        """Here is the token that this server waits for; it says `ServerChanged` when it goes on."""
+        ...
+
+
+@runtime_checkable
 class Tunable(Protocol):
     """A backend that takes other settings while it lives; any other is opened again for them."""
 
