@@ -49,12 +49,15 @@ class Caretaker:
         text = sentence(path)
         self._parked[path] = text
         if channel.kind == "chat":
-            end_turn(
-                self._host,
-                channel,
-                Failed("this chat failed too often and was set aside", "ChatParked"),
-            )
+            self._end_turns(path)
         self._say_activity(channel, text)
+
+    def _end_turns(self, path: str) -> None:
+        """Of the chat, and of those of its workers."""
+        failed = Failed("this chat failed too often and was set aside", "ChatParked")
+        for channel in list(self._host.ledger.channels.values()):
+            if channel.path == path and end_turn(self._host, channel, failed):
+                self._tell_above(channel)
 
     def _is_back(self, path: str) -> None:
         text = self._parked.pop(path)

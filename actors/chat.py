@@ -5,9 +5,10 @@ agent works on it in a *run*, a task beside the mailbox (`actors.run`), which st
 start is out and may outlive the turn, because an agent that was cancelled needs time to settle.
 The next run starts when the last one is over, so nothing of one turn can get into another.
 
-What ends a turn: the agent (done, or failed), a client's cancel, or this actor starting again after
-it crashed. Each is one action with a duration (invariant 7), and what an agent says after it is not
-shown.
+What ends a turn: the agent (done, or failed, or silent for too long), a client's cancel, or this
+actor starting again after it crashed. Each is one action with a duration (invariant 7), and what an
+agent says after it is not shown; what it asks after it is refused at once. A client that takes the
+conversation back to an earlier turn drops the running one with it.
 
 What happens to waiting messages: a steering message goes to the running agent, if it takes such;
 otherwise the turn is ended and the message starts the next one. Queued messages start, in order,
@@ -24,39 +25,55 @@ from typing import Any, TypeAlias
 import trio
 
 from actors import mailboxes
-from actors.desk import Desk
+from actors.answers import answers_in
+from actors.authenticating import held_for
+from actors.client_calls import ClientSilent
+from actors.client_tools import definitions
 from actors.endings import clear_activity, end_turn, note_start
+from actors.hearing import Hearing
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
+    AgentReplaced,
     AgentSays,
+    AsideFailed,
+    AsideSays,
+    Authorize,
     CancelOverdue,
+    ChatConfigured,
     ChatMoved,
-    ChatOpened,
     ChatTitled,
+    ClientsMoved,
     Dispatch,
     Echoed,
     LoadTurns,
     OpenAgent,
     RunBegan,
     RunOver,
+    SilenceDue,
     StartTurn,
     TurnBegan,
 )
-from actors.paging import page_before
+from actors.paging import page_before, page_to
 from actors.rules import chat as rules
-from actors.run import Engine, Run, work
+from actors.run import Aside, Engine, Run, watch, work
+from actors.settings import refusal_of
 from actors.telling import tell
-from actors.turn import actions_for
-from ahpd.agents.events import Failed, Outcome, Stopped, TitleProposed
-from ahpd.agents.port import AgentFailed, OpenRequest, Permission, Prompt
+from actors.upkeep import Errand, Upkeep, open_request
+from ahpd.agents.events import Failed, Outcome, Stopped
+from ahpd.agents.port import (
+    Backend,
+    Prompt,
+)
 from ahpd.protocol import chat_actions as act
-from ahpd.protocol.actions import StateAction
-from ahpd.protocol.chat import ChatState
+from ahpd.protocol.chat import ActiveTurn, ChatState
 from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.session import SessionState
-from ahpd.protocol.session_actions import SessionTitleChangedAction
+from ahpd.protocol.session_actions import (
+    SessionConfigChangedAction,
+    SessionTitleChangedAction,
+)
 from ahpd.protocol.uris import URI
 from supervisors import Actor, ChildSpec, Reject
 
@@ -66,16 +83,20 @@ Incoming: TypeAlias = (
     Dispatch
     | Echoed
     | StartTurn
-    | OpenAgent
     | RunBegan
     | AgentSays
+    | AsideSays
+    | AsideFailed
     | RunOver
     | CancelOverdue
+    | SilenceDue
     | LoadTurns
+    | Authorize
+    | ClientsMoved
+    | ClientSilent
+    | AgentReplaced
+    | Errand
 )
-
-#: What an agent says all the time and no row depends on: no reason to look at the row.
-_STREAM = (act.ChatDeltaAction, act.ChatReasoningAction, act.ChatToolCallDeltaAction)
 
 
 class Chat(Actor[Incoming]):
@@ -94,25 +115,36 @@ class Chat(Actor[Incoming]):
         #: The turn whose start is out, so that a run may work on it, and whether it is resumed.
         self._cleared: str | None = None
         self._resumes = False
-        self._engine = Engine(self._agent, self._open_request())
+        self._engine = Engine(
+            self._agent, channel, partial(open_request, host, channel), self._start_aside
+        )
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
 
     async def on_start(self) -> None:
         """End the turn that an earlier incarnation left running; then go on with the queue."""
-        self._desk = Desk(self._host, self._channel, self.ref)
         self._session = self.find(self._session_path)
+        self._hearing = Hearing(
+            self._host,
+            self._channel,
+            self._engine,
+            actor=self,
+            session=self._session,
+            moved=self._moved,
+        )
+        self._desk = self._hearing.talk.desk
+        self._upkeep = Upkeep(self._host, self._channel, self._engine, self, self._session)
+        lost = Failed(
+            "the host had to start this chat again; what the agent was doing is lost",
+            "HostRestarted",
+            resumable=self._agent.can_resume,
+        )
         if self._state.active_turn is not None:
-            self._end_turn(
-                Failed(
-                    "the host had to start this chat again; what the agent was doing is lost",
-                    "HostRestarted",
-                    resumable=self._agent.can_resume,
-                )
-            )
+            self._end_turn(lost)
+        self._hearing.agent_is_gone(lost)
         self._moved()
         if self._opens_session:
-            self.spawn(self._open_agent, name="open")
+            self._upkeep.take(OpenAgent())
         self._advance()
 
     async def on_stop(self, reason: str) -> None:
@@ -128,22 +160,37 @@ class Chat(Actor[Incoming]):
         match message:
             case AgentSays():
                 self._agent_says(message)
+            case AsideSays():
+                self._aside_says(message)
             case Dispatch():
                 self._take(message)
             case Echoed():
-                self._echoed(message.action)
+                self._echoed(message)
             case RunBegan():
                 self._steer()
             case RunOver():
                 await self._run_over(message)
+            case AsideFailed():
+                await self._aside_failed(message)
             case CancelOverdue():
                 await self._cancel_overdue(message)
-            case OpenAgent():
-                self.spawn(self._open_agent, name="open")
+            case SilenceDue():
+                self._silence_due(message)
+            case Authorize():
+                if self._hearing.authorize(message):
+                    self._note_sound()
+            case AgentReplaced():
+                self._hearing.agent_is_gone(Stopped())
             case LoadTurns():
                 self._load_turns(message.cursor)
             case StartTurn():
-                self._start_turn(message.message)
+                self._start_turn(message.message, message.client_id)
+            case ClientsMoved():
+                self._hearing.clients_moved()
+            case ClientSilent():
+                self._hearing.client_silent(message)
+            case _:
+                self._upkeep.take(message)
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -174,52 +221,97 @@ class Chat(Actor[Incoming]):
         assert session is not None, f"{self._channel.uri}: a chat without its session"
         return self._host.agents[session.provider]
 
-    def _open_request(self) -> OpenRequest:
-        session = self._session_state
-        assert session is not None
-        assert self._channel.owner is not None
-        directories = self._state.working_directories
-        if directories is None:
-            directories = session.working_directories or ()
-        config = session.config.values if session.config is not None else {}
-        return OpenRequest(self._channel.owner, self._channel.uri, directories, config)
-
     # ---- clients -----------------------------------------------------------------------------
 
     def _take(self, dispatch: Dispatch) -> None:
         """Judge a client's action and, when it is accepted, note what it consumed."""
+        channel, wanted = dispatch.channel, dispatch.action
+        desk = self._hearing.talk_in(channel).desk
         case = rules.Case(
-            self._channel,
-            self._state,
+            channel,
+            channel.state,
             self._session_state,
             dispatch.origin.client_id,
             self._find_chat,
+            can_rewind=self._agent.can_rewind,
+            can_resume=self._agent.can_resume or self._engine.backend is not None,
+            lacks=held_for(self._host, dispatch.origin.client_id, self._agent).reason,
+            refuses=refusal_of(self._agent),
         )
-        action = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
-        match action:
-            case act.ChatTurnStartedAction():
-                self._note_start(action.turn_id, action.message)
-            case act.ChatTurnCancelledAction():
-                clear_activity(self._host, self._channel)
+        running = self._state.active_turn
+        if isinstance(wanted, act.ChatTruncatedAction) and rules.judge(case, wanted) is None:
+            self._reach(wanted.turn_id)
+        match desk.take(dispatch, lambda _, action: rules.judge(case, action)):
+            case act.ChatTurnStartedAction() as action:
+                self._note_start(action.turn_id, action.message, dispatch.origin.client_id)
+            case act.ChatTurnResumeAction():
+                self._channel.starter = dispatch.origin.client_id
+            case act.ChatPendingMessageSetAction() as action:
+                self._channel.senders[action.id] = dispatch.origin.client_id
+            case act.ChatPendingMessageRemovedAction() as action:
+                self._channel.senders.pop(action.id, None)
+            case act.ChatTurnCancelledAction() as action:
+                self._turn_is_over(action.turn_id, Stopped())
+            case act.ChatTruncatedAction() as action:
+                self._note_cut(action, running)
             case None:
-                if isinstance(dispatch.action, SessionTitleChangedAction):
-                    self._renamed(dispatch.action)
+                if isinstance(wanted, SessionTitleChangedAction):
+                    self._renamed(channel, wanted)
+                if isinstance(wanted, SessionConfigChangedAction):
+                    self._configured(case, wanted)
                 return
             case _:
                 pass
-        self._moved()
+        self._moved(channel)
+
+    def _reach(self, turn_id: str | None) -> None:
+        """Before turns after one are taken away, show it to those who hold newer ones (R-9.69).
+
+        What lies between is not worth sending: it goes with the very next envelope.
+        """
+        page = page_to(self._state, turn_id)
+        if page is not None:
+            self._host.ledger.append(
+                self._channel,
+                act.ChatTurnsLoadedAction(turns=page.turns),
+                self._state,
+                windowed=act.ChatTurnsLoadedAction(turns=page.turns, turns_next_cursor=page.older),
+                page=(page.start, page.end),
+            )
+
+    def _note_cut(self, action: act.ChatTruncatedAction, running: ActiveTurn | None) -> None:
+        """Turns are gone, and a running one with them: the agent has to hear of it (R-9.70).
+
+        What is queued waits for a person, who took the conversation back to say something else.
+        """
+        self._channel.cut = (action.turn_id,)
+        self._queue_held = True
+        if running is not None:
+            self._turn_is_over(running.id, Stopped())
 
     def _find_chat(self, uri: URI) -> ChatState | None:
         channel = self._host.ledger.find(uri)
         return channel.state if channel is not None and channel.kind == "chat" else None
 
-    def _renamed(self, action: SessionTitleChangedAction) -> None:
+    def _renamed(self, channel: Channel, action: SessionTitleChangedAction) -> None:
         """A title sent to a chat: no chat action carries one, so its session says it (quirk 22)."""
         if action.title.strip():
-            tell(self._session, ChatTitled(self._channel.uri, action.title))
+            tell(self._session, ChatTitled(channel.uri, action.title))
 
-    def _echoed(self, action: StateAction) -> None:
+    def _configured(self, case: rules.Case, action: SessionConfigChangedAction) -> None:
+        """Settings sent to a chat: the session says them, and which are this chat's own."""
+        if rules.judge(case, action) is None:
+            tell(self._session, ChatConfigured(self._channel.uri, action.config))
+
+    def _echoed(self, message: Echoed) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""
+        action, channel = message.action, message.channel
+        for answer in answers_in(action, channel.state):
+            if self._engine.answer(channel.uri, answer):
+                self._note_sound()
+        self._hearing.client_says(channel, action)
+        if channel is not self._channel:
+            return
         match action:
             case act.ChatTurnStartedAction() | act.ChatTurnResumeAction():
                 self._cleared = action.turn_id
@@ -227,8 +319,8 @@ class Chat(Actor[Incoming]):
                 self._queue_held = False
             case act.ChatTurnCancelledAction():
                 self._stop_run(action.turn_id)
-            case act.ChatToolCallApprovedAction() | act.ChatToolCallDeniedAction():
-                self._answer(action)
+            case act.ChatTruncatedAction():
+                self._stop_dropped_run()
             case act.ChatPendingMessageSetAction(kind="steering"):
                 self._steer()
             case act.ChatPendingMessageSetAction() | act.ChatQueuedMessagesReorderedAction():
@@ -236,30 +328,6 @@ class Chat(Actor[Incoming]):
             case _:
                 return
         self._advance()
-
-    def _answer(
-        self, action: act.ChatToolCallApprovedAction | act.ChatToolCallDeniedAction
-    ) -> None:
-        """Tell the agent what somebody decided about a call that it asked about."""
-        run, backend = self._run, self._engine.backend
-        if run is None or run.stopping or run.turn_id != action.turn_id or backend is None:
-            return
-        if isinstance(action, act.ChatToolCallApprovedAction):
-            permission = Permission(
-                action.tool_call_id,
-                approved=True,
-                option_id=action.selected_option_id,
-                input=action.edited_tool_input,
-            )
-        else:
-            reason = action.reason_message
-            permission = Permission(
-                action.tool_call_id,
-                approved=False,
-                option_id=action.selected_option_id,
-                reason=reason if reason is None or isinstance(reason, str) else reason.markdown,
-            )
-        backend.answer(permission)
 
     def _load_turns(self, cursor: str) -> None:
         """Say the page of turns before `cursor`; those who hold everything are told no cursor."""
@@ -276,39 +344,37 @@ class Chat(Actor[Incoming]):
 
     # ---- the agent ---------------------------------------------------------------------------
 
-    async def _open_agent(self) -> None:
-        """Helper: bring the agent up and tell the session how that went."""
-        try:
-            await self._engine.open()
-        except AgentFailed as error:
-            tell(self._session, ChatOpened(self._channel.uri, error.message))
-        except Exception as error:  # noqa: BLE001 an agent's own code: not this chat's end
-            _log.exception("%s: opening the agent failed", self._channel.uri)
-            tell(self._session, ChatOpened(self._channel.uri, f"the agent crashed: {error}"))
-        else:
-            tell(self._session, ChatOpened(self._channel.uri))
+    def _start_aside(self, backend: Backend, opened: int) -> Aside:
+        aside = Aside(backend, opened, self.ref)
+        aside.helper = self.spawn(aside.run, name=f"aside {opened}", kind="agent")
+        return aside
 
     def _agent_says(self, message: AgentSays) -> None:
+        """What the agent says in the run that it works in; after its turn, little of it counts."""
         run = self._run
-        if run is None or run.number != message.run or run.stopping:
-            return  # of a turn that has ended (hazards B17, B41)
-        look = False
+        if run is None or run.number != message.run:
+            return  # of an agent that is gone (hazards B17, B41)
+        run.heard = trio.current_time()
         for event in message.events:
             turn = self._state.active_turn
-            if turn is None or turn.id != run.turn_id:
-                return
-            if isinstance(event, TitleProposed):
-                tell(self._session, ChatTitled(self._channel.uri, event.title))
+            if run.stopping or turn is None or turn.id != run.turn_id:
+                self._hearing.hear_beside(event)
+                continue
             try:
-                for action in actions_for(turn, event):
-                    look |= self._desk.say(action) and not isinstance(action, _STREAM)
+                self._hearing.hear(event)
             except ParseError as error:
                 self._end_turn(Failed(f"the agent said what no client could read: {error}"))
                 self._stop_run(turn.id)
-                look = True
-                break
-        if look:
-            self._moved()
+                self._moved()
+
+    def _aside_says(self, message: AsideSays) -> None:
+        if message.opened != self._engine.opened or self._engine.backend is None:
+            return  # of an agent that is gone
+        for event in message.events:
+            try:
+                self._hearing.hear_beside(event)
+            except ParseError as error:
+                _log.warning("%s: the agent said what no client can read: %s", self.path, error)
 
     async def _run_over(self, message: RunOver) -> None:
         run = self._run
@@ -319,10 +385,62 @@ class Chat(Actor[Incoming]):
         if turn is not None and turn.id == run.turn_id:
             self._queue_held = isinstance(message.outcome, Failed)
             self._end_turn(message.outcome)
+        self._hearing.release()
         if message.broken:
-            await self._engine.close()
+            await self._drop_agent(message.outcome)
         self._moved()
         self._advance()
+
+    async def _aside_failed(self, message: AsideFailed) -> None:
+        """The agent broke down beside its turns: as when it does in one."""
+        if message.opened != self._engine.opened or self._engine.backend is None:
+            return
+        run, self._run = self._run, None
+        turn = self._state.active_turn
+        if run is not None and run.helper is not None:
+            run.helper.cancel("the agent broke down")
+        if run is not None and turn is not None and turn.id == run.turn_id:
+            self._queue_held = True
+            self._end_turn(message.outcome)
+        await self._drop_agent(message.outcome)
+        self._moved()
+        self._advance()
+
+    async def _drop_agent(self, outcome: Outcome) -> None:
+        await self._engine.close()
+        self._hearing.agent_is_gone(outcome)
+
+    def _note_sound(self) -> None:
+        """The agent has something to go on with: its silence is counted from now."""
+        if self._run is not None:
+            self._run.heard = trio.current_time()
+
+    def _silence_due(self, message: SilenceDue) -> None:
+        """An agent that says nothing has a limit, unless it waits for people."""
+        run, turn = self._run, self._state.active_turn
+        if run is None or run.number != message.run or run.stopping or turn is None:
+            return
+        limit = self._host.settings.silence_limit
+        if self._engine.waits:
+            self._note_sound()
+        if trio.current_time() - run.heard < limit:
+            self._watch(run)
+            return
+        self._queue_held = True
+        self._end_turn(
+            Failed(
+                f"the agent said nothing for {limit:g} seconds and was stopped",
+                "AgentSilent",
+                resumable=self._agent.can_resume,
+            )
+        )
+        self._stop_run(turn.id)
+        self._moved()
+
+    def _watch(self, run: Run) -> None:
+        limit = self._host.settings.silence_limit
+        if limit > 0:
+            self.spawn(watch, run, limit, self.ref, name=f"watch {run.number}")
 
     def _stop_run(self, turn_id: str) -> None:
         """Ask the agent to stop working on a turn that has ended; once (hazard B17)."""
@@ -334,10 +452,16 @@ class Chat(Actor[Incoming]):
         if backend is None:
             self.ref.cast(CancelOverdue(run.number))  # still opening: nothing there to ask
             return
-        if not run.prompted:
-            return  # it will not be: a cancel now might be taken for one of the next turn (B17)
-        backend.cancel()
+        if run.prompted:  # else it will not be, and a cancel now might hit the next turn (B17)
+            backend.cancel()
+        self._hearing.release()
         self.spawn(partial(self._overdue, run.number), name="cancel deadline")
+
+    def _stop_dropped_run(self) -> None:
+        """A turn that was taken away is not worked on any more."""
+        run, turn = self._run, self._state.active_turn
+        if run is not None and (turn is None or turn.id != run.turn_id):
+            self._stop_run(run.turn_id)
 
     async def _overdue(self, number: int) -> None:
         """Helper: say when a cancel was not obeyed in time."""
@@ -352,7 +476,7 @@ class Chat(Actor[Incoming]):
         if run.helper is not None:
             run.helper.cancel("the agent did not stop when it was asked to")
         self._run = None
-        await self._engine.close()
+        await self._drop_agent(Stopped())
         self._advance()
 
     # ---- turns -------------------------------------------------------------------------------
@@ -364,13 +488,18 @@ class Chat(Actor[Incoming]):
         turn = self._state.active_turn
         if turn is not None:
             if turn.id == self._cleared:
-                self._start_run(Prompt(turn.id, turn.message, self._resumes))
+                self._start_run(self._prompt(turn))
             return
         steering, queued = self._state.steering_message, self._state.queued_messages
         if steering is not None:
             self._start_pending("steering", steering)
         elif queued and not self._queue_held:
             self._start_pending("queued", queued[0])
+
+    def _prompt(self, turn: ActiveTurn) -> Prompt:
+        session = self._session_state
+        tools = () if session is None else definitions(session)
+        return Prompt(turn.id, turn.message, self._resumes, tools)
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1
@@ -379,16 +508,20 @@ class Chat(Actor[Incoming]):
             work, self._engine, run, prompt, self.ref, name=f"run {run.number}", kind="agent"
         )
         self._run = run
+        self._watch(run)
 
     def _start_pending(self, kind: Any, pending: PendingMessage) -> None:
         """Take a waiting message up into a turn: the two steps of R-9.79."""
         self._take_pending(kind, pending)
-        self._start_turn(pending.message, pending.id)
+        sender = self._channel.senders.pop(pending.id, None)
+        self._start_turn(pending.message, sender, pending.id)
 
-    def _start_turn(self, message: Message, pending_id: str | None = None) -> None:
-        """A turn that the host starts; nothing may be running."""
+    def _start_turn(
+        self, message: Message, client_id: str | None, pending_id: str | None = None
+    ) -> None:
+        """A turn that the host starts for a client; nothing may be running."""
         turn_id = self._host.new_id()
-        self._note_start(turn_id, message)
+        self._note_start(turn_id, message, client_id)
         self._desk.say_and_act(
             act.ChatTurnStartedAction(
                 turn_id=turn_id,
@@ -419,20 +552,29 @@ class Chat(Actor[Incoming]):
             self._stop_run(turn.id)
             self._moved()
 
-    def _note_start(self, turn_id: str, message: Message) -> None:
-        """A turn starts: its id is used up, and it may name the conversation."""
+    def _note_start(self, turn_id: str, message: Message, client_id: str | None) -> None:
+        """A turn starts for a client: its id is used up, and it may name the conversation."""
+        self._channel.starter = client_id
         self._channel.used.add(turn_id)
         note_start(self._host, self._channel, turn_id)
         tell(self._session, TurnBegan(self._channel.uri, message.text))
 
     def _end_turn(self, outcome: Outcome) -> None:
-        end_turn(self._host, self._channel, outcome)
+        turn = self._state.active_turn
+        if turn is not None and end_turn(self._host, self._channel, outcome):
+            self._turn_is_over(turn.id, outcome)
 
-    def _moved(self) -> None:
-        """Let the session look at this chat's row and at what waits in it."""
-        if not self._channel.stirred:
-            self._channel.stirred = True
-            tell(self._session, ChatMoved(self._channel.uri))
+    def _turn_is_over(self, turn_id: str, outcome: Outcome) -> None:
+        """Whoever ended it: what was going on in it has ended too."""
+        clear_activity(self._host, self._channel)
+        self._hearing.turn_is_over(turn_id, outcome)
+
+    def _moved(self, channel: Channel | None = None) -> None:
+        """Let the session look at a chat's row (this one's) and at what waits in it."""
+        channel = channel or self._channel
+        if not channel.stirred:
+            channel.stirred = True
+            tell(self._session, ChatMoved(channel.uri))
 
 
 def child_id(chat: Channel) -> str:

@@ -33,8 +33,9 @@ _REQUESTS = frozenset(
     }
 )
 
-#: Actions that clients also send to a channel of another kind: renaming a chat (quirk 22).
-_ALSO_ON = {("session/titleChanged", "chat")}
+#: Actions that clients also send to a channel of another kind: renaming a chat (quirk 22),
+#: and setting what is its own (R-8.42).
+_ALSO_ON = {("session/titleChanged", "chat"), ("session/configChanged", "chat")}
 
 
 class Desk:
@@ -92,6 +93,10 @@ class Desk:
         """Refuse a dispatch for a reason that the rules do not know."""
         self._answer(dispatch, reason)
 
+    def accept_unshown(self, dispatch: Dispatch) -> None:
+        """Answer what was accepted and is nobody else's to see: the echo, to its sender alone."""
+        self._answer(dispatch, None)
+
     def _echo(self, action: StateAction) -> None:
         actor = self._actor
         if actor is None:
@@ -99,7 +104,7 @@ class Desk:
 
         def release() -> None:
             with suppress(ActorGone):  # whoever starts there next finds the state and acts on it
-                actor.cast(Echoed(action), urgent=True)
+                actor.cast(Echoed(action, self.channel), urgent=True)
 
         self._host.ledger.post(release)
 

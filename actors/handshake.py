@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from actors.clients import Baseline, ClientRecord
+from actors.completions import TRIGGERS
 from actors.grace import leave_sessions
 from actors.ledger import Channel
 from actors.snapshots import Taken, take, write_ahead
@@ -59,6 +60,7 @@ async def initialize(connection: Connection, params: InitializeParams) -> Deferr
         "serverSeq": seq,
         "serverInfo": {"name": host.settings.name, "version": host.settings.version},
         "snapshots": [taken.wire(texts) for taken in snapshots],
+        "completionTriggerCharacters": list(TRIGGERS),
     }
     if host.settings.served:
         result["defaultDirectory"] = host.settings.served[0]

@@ -7,13 +7,24 @@ from collections.abc import Sequence
 import attrs
 
 from actors.ledger import Channel, Origin
-from actors.subscriptions import Listener
-from ahpd.agents.events import Event, Outcome
+from actors.subscriptions import Peer
+from ahpd.agents.events import (
+    CommandsChanged,
+    CustomizationsChanged,
+    Event,
+    Failed,
+    Outcome,
+    ServerChanged,
+)
+from ahpd.agents.port import ServerRequest
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import CreateChatParams
+from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
-from ahpd.protocol.model import JSON
-from ahpd.protocol.session import CreateSessionParams
+from ahpd.protocol.model import JSON, Object
+from ahpd.protocol.resources import ResourceWatchState
+from ahpd.protocol.session import CreateSessionParams, SessionConfigState
+from ahpd.protocol.tools import ToolDefinition
 from ahpd.protocol.uris import URI
 from supervisors import Request
 
@@ -28,7 +39,7 @@ class Dispatch:
 
     channel: Channel
     origin: Origin
-    asker: Listener
+    asker: Peer
     raw: JSON
     action: StateAction | None
     fault: str = ""
@@ -40,9 +51,18 @@ class Echoed:
     """The envelope of `action` is out: now its side effects may start (R-5.8)."""
 
     action: StateAction
+    channel: Channel
 
 
 # ---- to the catalogue ---------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Configured:
+    """The configuration that a session begins with; `chat_scoped` settings each chat has itself."""
+
+    state: SessionConfigState | None = None
+    chat_scoped: frozenset[str] = frozenset()
 
 
 @attrs.frozen
@@ -51,6 +71,7 @@ class CreateSession(Request[None]):
 
     params: CreateSessionParams
     client_id: str
+    config: Configured = Configured()
 
 
 @attrs.frozen
@@ -65,6 +86,18 @@ class SessionMoved:
     """Something in this session's summary may have changed: look."""
 
     session: URI
+
+
+# ---- to the watches ------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class RelayWatch(Request[None]):
+    """Make the channel on which this client says what changed of its files."""
+
+    channel: URI
+    state: ResourceWatchState
+    client_id: str
 
 
 # ---- to the root ---------------------------------------------------------------------------------
@@ -82,9 +115,10 @@ class SessionsCounted:
 
 @attrs.frozen
 class CreateChat(Request[None]):
-    """Make a chat in this session."""
+    """Make a chat in this session; `client_id` is the connection's."""
 
     params: CreateChatParams
+    client_id: str
 
 
 @attrs.frozen
@@ -131,10 +165,52 @@ class ChatTitled:
 
 
 @attrs.frozen
+class AgentChanged:
+    """The agent of one of its chats said what concerns the whole session."""
+
+    event: CommandsChanged | CustomizationsChanged | ServerChanged
+
+
+@attrs.frozen
 class ClientLeft:
     """A client unsubscribed, stayed away too long, or came back without this session (R-10.36)."""
 
     client_id: str
+
+
+@attrs.frozen
+class ChatConfigured:
+    """A client changed settings on a chat's channel; they were judged there."""
+
+    chat: URI
+    config: Object
+
+
+@attrs.frozen
+class AuthorizeServer:
+    """A token came that an MCP server of the session waits for (R-19.13)."""
+
+    server_id: str
+    token: str = attrs.field(repr=False)
+
+
+@attrs.frozen
+class SetMeta:
+    """What one source has to say in the session's `_meta`; None: nothing any more.
+
+    The whole is made of all sources each time, or they would erase each other (R-8.39). Where two
+    name the same key, the later by name counts.
+    """
+
+    source: str
+    meta: Object | None
+
+
+@attrs.frozen
+class SetServerTools:
+    """The tools that the host itself offers in this session, all of them (R-8.40)."""
+
+    tools: Sequence[ToolDefinition]
 
 
 # ---- to a chat ----------------------------------------------------------------------------------
@@ -142,9 +218,25 @@ class ClientLeft:
 
 @attrs.frozen
 class StartTurn:
-    """Start a turn with this message, in a chat that was just made (R-9.11)."""
+    """Start a turn with this message of a client's, in a chat that was just made (R-9.11)."""
 
     message: Message
+    client_id: str
+
+
+@attrs.frozen
+class ClientsMoved:
+    """Who takes part in the session has changed: look."""
+
+
+@attrs.frozen
+class ConfigMoved:
+    """Settings of the session, or of this chat, may have changed: look."""
+
+
+@attrs.frozen
+class AgentReplaced:
+    """The backend was let go of and another opened, with other settings or tokens."""
 
 
 @attrs.frozen
@@ -163,6 +255,58 @@ class AgentSays:
 
     run: int
     events: Sequence[Event]
+
+
+@attrs.frozen
+class AsideSays:
+    """Events that belong to no turn, from the backend that was opened as this one in number."""
+
+    opened: int
+    events: Sequence[Event]
+
+
+@attrs.frozen
+class AsideFailed:
+    """That backend broke down beside the turns."""
+
+    opened: int
+    outcome: Failed
+
+
+@attrs.frozen
+class SilenceDue:
+    """The run with this number may have been silent for too long: look."""
+
+    run: int
+
+
+@attrs.frozen
+class Authorize:
+    """Here is the token that a paused call waits for, in the chat or in that of a worker of its.
+
+    A call that does not wait for one takes no notice.
+    """
+
+    chat: URI
+    call_id: str
+    token: str = attrs.field(repr=False)
+
+
+@attrs.frozen
+class Switch:
+    """Somebody decided where a customization is on; all decisions, the most specific first."""
+
+    customization_id: str
+    enablement: Sequence[CustomizationEnablement]
+
+
+@attrs.frozen
+class Control:
+    """Somebody wants something of an MCP server; `opens`: for that the agent is brought up."""
+
+    server_id: str
+    request: ServerRequest
+    opens: bool
 
 
 @attrs.frozen

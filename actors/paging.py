@@ -68,6 +68,21 @@ def page_before(chat: ChatState, cursor: str, count: int) -> Page | None:
     return Page(turns, start, end, cursor_of(turns[0].id) if start > 0 else None)
 
 
+def page_to(chat: ChatState, turn_id: str | None) -> Page | None:
+    """What those who hold only newer turns need before the turns after this one are taken away.
+
+    None for the turn: before all of them are. It is a page that fits whatever they hold; None when
+    they need nothing, as everybody has the last turn.
+    """
+    end = len(chat.turns)
+    if turn_id is None:
+        return Page((), 0, end, None) if end > 1 else None
+    start = chat.turns.index_of(turn_id)
+    if not 0 <= start < end - 1:
+        return None
+    return Page((chat.turns[start],), start, end, cursor_of(turn_id) if start > 0 else None)
+
+
 class Window:
     """Which turns of a chat a subscriber holds: all from some place on.
 

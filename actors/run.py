@@ -1,23 +1,38 @@
-"""One run of an agent: the task beside a chat's mailbox in which a turn is worked on.
+"""An agent at work for a chat: its backend, and the tasks beside the chat's mailbox.
+
+A *run* is the task in which a turn is worked on. Beside the runs there is one task, as long as the
+backend lives, for what it says that belongs to no turn.
 
 The chat stays free to take confirmations, cancels and pending messages while its agent talks,
-because the run only sends messages to it: what the agent says, and that it is over. The agent is
+because these tasks only send messages to it: what the agent says, and that it is over. The agent is
 slowed down by a chat that is behind, since sending waits for room in its mailbox.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import attrs
 import trio
 
-from actors.messages import AgentSays, RunBegan, RunOver
-from ahpd.agents.events import Event, Failed, Outcome, Stopped
-from ahpd.agents.port import Agent, AgentFailed, Backend, OpenRequest, Prompt
+from actors.ledger import Channel
+from actors.messages import (
+    AgentReplaced,
+    AgentSays,
+    AsideFailed,
+    AsideSays,
+    RunBegan,
+    RunOver,
+    SilenceDue,
+)
+from actors.waits import Waits
+from ahpd.agents.events import Event, Failed, Outcome, Stopped, WorkerSays
+from ahpd.agents.port import Agent, AgentFailed, Answer, Backend, OpenRequest, Prompt, Tunable
+from ahpd.protocol.model import Object
+from ahpd.protocol.uris import URI
 from supervisors import Helper, Ref, SendRefused
 
 _log = logging.getLogger("ahpd.agents")
@@ -31,44 +46,156 @@ class Run:
     """A turn that an agent works on, or has been asked to stop working on.
 
     `prompted`: the agent has the turn's message, and can be asked to stop or given another.
-    `stopping`: it was asked to stop, and nothing it still says is shown.
+    `stopping`: it was asked to stop, and nothing it still says is shown. `heard`: when it last said
+    something, or was answered.
     """
 
     number: int
     turn_id: str
     prompted: bool = False
     stopping: bool = False
+    heard: float = attrs.field(factory=trio.current_time)
     helper: Helper | None = None
 
 
 class Engine:
-    """A chat's backend: opened when first needed, and again after it broke."""
+    """A chat's backend: opened when first needed, and again after it broke; what it waits for.
 
-    def __init__(self, agent: Agent, request: OpenRequest) -> None:
+    `start_aside` starts the task for what it says beside the turns, when it is opened as the one
+    with that number.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        channel: Channel,
+        request: Callable[[], OpenRequest],
+        start_aside: Callable[[Backend, int], Aside],
+    ) -> None:
         self._agent = agent
+        self._channel = channel
         self._request = request
+        self._start_aside = start_aside
         self._opening = trio.Lock()
+        self._aside: Aside | None = None
         self.backend: Backend | None = None
+        #: How many backends there have been.
+        self.opened = 0
+        self.waits = Waits()
+        #: What the backend was opened with, and told since.
+        self._tokens: Mapping[str, str] = {}
+        self._config: Object = {}
 
     async def open(self) -> Backend:
         """The backend, opened if there is none. Raises `AgentFailed`."""
         async with self._opening:
             if self.backend is None:
-                self.backend = await self._agent.open(self._request)
+                await self._open(self._request())
+            assert self.backend is not None
             return self.backend
+
+    async def refresh(self) -> bool:
+        """Before a turn: let go of a backend that was opened with other tokens or settings.
+
+        True when it was; then what it did beside the turns is gone. Raises `AgentFailed` when
+        there is something that it could not work without.
+        """
+        async with self._opening:
+            wanted = self._request()
+            same = wanted.tokens == self._tokens and wanted.config == self._config
+            if self.backend is None or same:
+                return False
+            await self.close()
+            return True
+
+    async def _open(self, request: OpenRequest) -> None:
+        self.backend = await self._agent.open(request)
+        self._tokens, self._config = request.tokens, request.config
+        self.opened += 1
+        self._aside = self._start_aside(self.backend, self.opened)
+
+    def configure(self, config: Object) -> None:
+        """The settings may have changed: tell a backend that takes other ones while it lives."""
+        if isinstance(self.backend, Tunable) and config != self._config:
+            self._config = config
+            self.backend.configure(config)
+
+    async def forget(self, backend: Backend) -> None:
+        """Have it forget the turns that were taken away, before the next one (R-9.70).
+
+        It may still have to when this fails, or when the chat does: so the channel knows.
+        """
+        while (cut := self._channel.cut) is not None:
+            await backend.rewind(cut[0])
+            if self._channel.cut is cut:
+                self._channel.cut = None
+
+    def tell(self, answer: Answer) -> None:
+        """Give the backend an answer, if there is one."""
+        if self.backend is not None:
+            self.backend.answer(answer)
+
+    def answer(self, chat: URI, answer: Answer) -> bool:
+        """Give the backend the answer to what it asked in that chat; False: it does not wait."""
+        if not self.waits.take(chat, answer):
+            return False
+        self.tell(answer)
+        return True
 
     async def close(self) -> None:
         """Let go of the backend, within `CLOSE_WITHIN`; never raises an error of the agent's."""
         backend, self.backend = self.backend, None
+        self.waits.release()
         if backend is None:
             return
         with trio.move_on_after(CLOSE_WITHIN, shield=True) as scope:
+            if self._aside is not None:
+                await self._aside.end()
             try:
                 await backend.close()
             except Exception:  # noqa: BLE001 an agent's own code: not the chat's fault
-                _log.exception("%s: closing the agent failed", self._request.chat)
+                _log.exception("%s: closing the agent failed", self._channel.uri)
         if scope.cancelled_caught:
-            _log.warning("%s: the agent did not close in %s s", self._request.chat, CLOSE_WITHIN)
+            _log.warning("%s: the agent did not close in %s s", self._channel.uri, CLOSE_WITHIN)
+
+
+class Aside:
+    """The task for what a backend says that belongs to no turn."""
+
+    def __init__(self, backend: Backend, opened: int, chat: Ref[Any]) -> None:
+        self._backend = backend
+        self._opened = opened
+        self._chat = chat
+        self._over = trio.Event()
+        self.helper: Helper | None = None
+
+    async def run(self) -> None:
+        """The body of the task. A breakdown of the agent's is told to the chat."""
+        outcome: Failed | None = None
+        try:
+            await self._backend.aside(self._say)
+        except SendRefused:
+            pass  # the chat is gone
+        except AgentFailed as error:
+            outcome = Failed(error.message, "AgentFailed", error.resumable)
+        except Exception as error:  # noqa: BLE001 an agent's own code: not the chat's fault
+            _log.exception("%s: the agent crashed beside its turns", self._chat.path)
+            outcome = Failed(f"the agent crashed: {error}", "AgentCrashed", resumable=True)
+        finally:
+            self._over.set()
+        if outcome is not None:
+            with suppress(SendRefused):
+                await self._chat.send(AsideFailed(self._opened, outcome))
+
+    async def _say(self, events: Sequence[Event]) -> None:
+        await self._chat.send(AsideSays(self._opened, events), cost=_weight(events))
+
+    async def end(self) -> None:
+        """Cancel the task and wait until it is over."""
+        if self.helper is None or self.helper.done:
+            return
+        self.helper.cancel("the agent is let go of")
+        await self._over.wait()
 
 
 async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None:
@@ -83,7 +210,12 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
     outcome: Outcome
     broken = False
     try:
+        if not run.stopping and await engine.refresh():
+            with suppress(SendRefused):
+                await chat.send(AgentReplaced())
         backend = await engine.open()
+        if not run.stopping:
+            await engine.forget(backend)
         if run.stopping:  # before the agent had anything to stop
             outcome = Stopped()
         else:
@@ -105,6 +237,17 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
         await chat.send(RunOver(run.number, outcome, broken))
 
 
+async def watch(run: Run, limit: float, chat: Ref[Any]) -> None:
+    """The body of a task that says when a run may have been silent for `limit` seconds."""
+    await trio.sleep_until(run.heard + limit)
+    with suppress(SendRefused):
+        await chat.send(SilenceDue(run.number))
+
+
 def _weight(events: Sequence[Event]) -> int:
     """Bytes that these events hold on to, roughly: what bounds the chat's mailbox."""
-    return sum(64 + len(getattr(event, "text", "")) for event in events)
+    return sum(
+        64
+        + (_weight(each.events) if isinstance(each, WorkerSays) else len(getattr(each, "text", "")))
+        for each in events
+    )

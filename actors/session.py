@@ -7,36 +7,49 @@ them when it starts, so nothing that was missed in a crash stays wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from actors import mailboxes
+from actors import customizing, mailboxes
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
-from actors.endings import end_turn
+from actors.endings import close_channel
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
+    AgentChanged,
+    AuthorizeServer,
+    ChatConfigured,
     ChatMoved,
     ChatOpened,
     ChatTitled,
     ClientLeft,
+    ClientsMoved,
+    ConfigMoved,
+    Control,
     CreateChat,
     Dispatch,
     DisposeChat,
+    Echoed,
     MatchChats,
     OpenAgent,
     SessionMoved,
+    SetMeta,
+    SetServerTools,
     StartTurn,
+    Switch,
     TurnBegan,
 )
 from actors.refusal import refusal
 from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
-from actors.summaries import chat_row, input_needed, row_changes
+from actors.settings import begin_chat, note, refusal_of
+from actors.summaries import chat_row, input_needed, is_worker, row_changes
 from actors.telling import tell
-from ahpd.agents.events import Stopped
+from ahpd.agents.events import CommandsChanged, CustomizationsChanged, ServerChanged
+from ahpd.agents.port import ServerRequest
 from ahpd.protocol import session_actions as act
+from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import (
     ChatState,
     ChatSummary,
@@ -55,6 +68,12 @@ from supervisors import Actor, Beyond, ChildSpec, Reject, SupervisorSpec
 
 Incoming: TypeAlias = (
     Dispatch
+    | Echoed
+    | AgentChanged
+    | ChatConfigured
+    | AuthorizeServer
+    | SetMeta
+    | SetServerTools
     | MatchChats
     | CreateChat
     | DisposeChat
@@ -67,6 +86,14 @@ Incoming: TypeAlias = (
 
 #: Longest title made from a message, in characters.
 TITLE = 60
+
+
+#: What people want of MCP servers.
+_REQUESTS: Mapping[type, ServerRequest] = {
+    act.SessionMcpServerStartRequestedAction: "start",
+    act.SessionMcpServerStopRequestedAction: "stop",
+    act.SessionMcpServerBackgroundRequestedAction: "background",
+}
 
 
 class Session(Actor[Incoming]):
@@ -82,15 +109,20 @@ class Session(Actor[Incoming]):
 
     async def on_start(self) -> None:
         """Say what changed while nobody looked, and get ready if it is not yet."""
-        self._desk = Desk(self._host, self._channel)
+        self._desk = Desk(self._host, self._channel, self.ref)
         self._catalogue = self.find("catalogue")
         for row in self._state.chats:
             self._look_at(row.resource)
+        for channel in list(self._host.ledger.channels.values()):
+            if channel.owner == self._channel.uri:
+                self._look_at(channel.uri)
         for entry in self._state.input_needed or ():
             if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         self._drop_absent()
         self._moved()
+        self._tell_chats(lambda _: ClientsMoved())
+        self._tell_chats(lambda _: ConfigMoved())
         self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
@@ -105,9 +137,21 @@ class Session(Actor[Incoming]):
             case Dispatch():
                 self._take(message)
             case CreateChat():
-                await self._create_chat(message.params)
+                await self._create_chat(message.params, message.client_id)
             case DisposeChat():
                 await self._dispose_chat(message.chat)
+            case Echoed():
+                self._echoed(message.action)
+            case AgentChanged():
+                self._agent_changed(message.event)
+            case ChatConfigured():
+                self._chat_configured(message)
+            case AuthorizeServer():
+                self._tell_chats(lambda _: message)
+            case SetMeta():
+                self._set_meta(message)
+            case SetServerTools():
+                self._desk.say(act.SessionServerToolsChangedAction(tools=tuple(message.tools)))
             case ChatOpened():
                 self._opened(message)
             case TurnBegan():
@@ -115,7 +159,7 @@ class Session(Actor[Incoming]):
             case ChatTitled():
                 self._titled(message.chat, message.title)
             case ClientLeft():
-                self._desk.say(act.SessionActiveClientRemovedAction(client_id=message.client_id))
+                self._client_left(message.client_id)
             case MatchChats():
                 await self._match_chats()
         self._moved()
@@ -143,18 +187,115 @@ class Session(Actor[Incoming]):
 
     def _take(self, dispatch: Dispatch) -> None:
         agent = self._host.agents[self._state.provider]
-        case = rules.Case(self._state, agent.info.capabilities, dispatch.origin.client_id)
-        self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+        case = rules.Case(
+            self._state,
+            agent.info.capabilities,
+            dispatch.origin.client_id,
+            can_switch=agent.can_switch,
+            can_control=agent.can_control,
+            refuses=refusal_of(agent),
+        )
+        taken = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+        if taken is None and isinstance(dispatch.action, act.SessionCustomizationToggledAction):
+            self._show_again(dispatch.action.id)
+        if isinstance(taken, act.SessionActiveClientRemovedAction):
+            self._tell_chats(lambda _: ClientsMoved())
+        if isinstance(taken, act.SessionConfigChangedAction):
+            default = self._state.default_chat
+            chat = self._host.ledger.find(default) if default is not None else None
+            note(self._channel, chat, taken.config)
+
+    def _client_left(self, client_id: str) -> None:
+        """It takes no part any more, and what it was to do nobody does (R-10.36, R-10.37)."""
+        if self._desk.say(act.SessionActiveClientRemovedAction(client_id=client_id)):
+            self._tell_chats(lambda _: ClientsMoved())
+
+    # ---- settings, and what the host says of itself -------------------------------------------
+
+    def _chat_configured(self, message: ChatConfigured) -> None:
+        """Settings that a client changed on a chat's channel: that chat's own, or the session's."""
+        chat = self._host.ledger.find(message.chat)
+        if chat is None or chat.owner != self._channel.uri:
+            return
+        note(self._channel, chat, message.config)
+        if not self._desk.say_and_act(act.SessionConfigChangedAction(config=message.config)):
+            self._tell_chats(lambda _: ConfigMoved())  # another chat had the same value shown
+
+    def _set_meta(self, message: SetMeta) -> None:
+        metas = self._channel.metas
+        if message.meta is None:
+            metas.pop(message.source, None)
+        else:
+            metas[message.source] = message.meta
+        whole = {key: value for source in sorted(metas) for key, value in metas[source].items()}
+        self._desk.say(act.SessionMetaChangedAction(meta=whole or None))
+
+    # ---- what it is customized with ----------------------------------------------------------
+
+    def _echoed(self, action: StateAction) -> None:
+        """The envelope is out: what somebody decided, and wants done, goes to the agents."""
+        match action:
+            case act.SessionConfigChangedAction():
+                self._tell_chats(lambda _: ConfigMoved())
+            case act.SessionCustomizationToggledAction():
+                self._tell_chats(lambda _: Switch(action.id, action.enablement))
+            case _ if (wanted := _REQUESTS.get(type(action))) is not None:
+                server: str = action.id  # type: ignore[union-attr]
+                default = self._state.default_chat
+                self._tell_chats(lambda chat: Control(server, wanted, chat.uri == default))
+            case _:
+                pass
+
+    def _tell_chats(self, message: Callable[[Channel], object]) -> None:
+        for row in self._state.chats:
+            channel = self._host.ledger.find(row.resource)
+            if channel is not None and not is_worker(row):
+                tell(self.find(channel.path), message(channel))
+
+    def _show_again(self, wanted: str) -> None:
+        """A decision that was not taken: whoever draws a switch has to see it as it is (R-18.12).
+
+        Said though it changes nothing here, since it does where the decision was already drawn.
+        """
+        entry = customizing.holder(self._state.customizations or (), wanted)
+        if entry is not None:
+            action = act.SessionCustomizationUpdatedAction(customization=entry)
+            self._host.ledger.append(self._channel, action, self._state)
+
+    def _agent_changed(
+        self, event: CommandsChanged | CustomizationsChanged | ServerChanged
+    ) -> None:
+        """What the last of the session's agents said counts: they are all of one kind."""
+        tree = self._state.customizations or ()
+        match event:
+            case CommandsChanged():
+                tree = customizing.with_commands(tree, self._state.provider, event.commands)
+            case CustomizationsChanged():
+                tree = customizing.with_agents(tree, event.customizations)
+            case ServerChanged():
+                self._desk.say(
+                    act.SessionMcpServerStateChangedAction(
+                        id=event.server, state=event.state, channel=event.channel
+                    )
+                )
+                return
+        if tree or self._state.customizations:
+            self._desk.say(act.SessionCustomizationsChangedAction(customizations=tree))
 
     # ---- what its chats are doing ------------------------------------------------------------
 
     def _look_at(self, uri: URI) -> None:
         """Say what moved in a chat's row and in what waits there (R-7.43, R-11.16)."""
         row, channel = self._row(uri), self._host.ledger.find(uri)
-        if row is None or channel is None or channel.kind != "chat":
+        if channel is None or channel.kind != "chat":
             return
         channel.stirred = False
         chat: ChatState = channel.state
+        if row is None and is_worker(chat) and channel.owner == self._channel.uri:
+            row = chat_row(chat, chat.title)  # an agent has opened it
+            self._desk.say(act.SessionChatAddedAction(summary=row))
+        if row is None:
+            return
         changes = row_changes(row, chat_row(chat, row.title))
         if changes is not None:
             self._desk.say(act.SessionChatUpdatedAction(chat=uri, changes=changes))
@@ -201,7 +342,7 @@ class Session(Actor[Incoming]):
 
     # ---- making and ending chats -------------------------------------------------------------
 
-    async def _create_chat(self, params: CreateChatParams) -> None:
+    async def _create_chat(self, params: CreateChatParams, client_id: str) -> None:
         """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
         agent = self._host.agents[self._state.provider].info
         if self._host.ledger.find(params.chat) is not None:
@@ -225,11 +366,12 @@ class Session(Actor[Incoming]):
         chat = new_chat(params.chat, host.clock.now(), params.working_directories)
         path = f"{self._supervisor}/chat/{self._next_number()}"
         channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
+        begin_chat(self._channel, channel, client_id)
         self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, "")))
         spec = chat_spec(host, channel, self.path)
         await self.system.supervisor(self._supervisor).start_child(spec)
         if params.initial_message is not None:
-            tell(self.find(path), StartTurn(params.initial_message))
+            tell(self.find(path), StartTurn(params.initial_message, client_id))
 
     @property
     def _supervisor(self) -> str:
@@ -248,23 +390,39 @@ class Session(Actor[Incoming]):
         return self.system.registry.children(f"{self._supervisor}/chat")
 
     async def _dispose_chat(self, uri: URI) -> None:
-        """R-9.17 to R-9.20."""
+        """R-9.17 to R-9.20; the chats of its workers go with it."""
         channel = self._host.ledger.find(uri)
         if channel is None or self._row(uri) is None:
             raise refusal(ErrorCode.NOT_FOUND, f"the session has no chat {uri}")
-        if len(self._state.chats) == 1:
+        if is_worker(channel.state):
+            if channel.state.active_turn is not None:
+                raise Reject("a worker stops with the turn that started it")
+            self._remove(channel)
+            return
+        others = [row.resource for row in self._state.chats if not is_worker(row)]
+        others.remove(uri)
+        if not others:
             raise Reject("the last chat of a session cannot be ended; end the session instead")
-        host = self._host
-        for entry in self._state.input_needed or ():
-            if not isinstance(entry, Unknown) and entry.chat == uri:
-                self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         was_default = uri == self._state.default_chat
-        self._desk.say(act.SessionChatRemovedAction(chat=uri))
+        for each in list(self._host.ledger.channels.values()):
+            if each.path == channel.path and each is not channel:
+                self._remove(each)
+        self._say_removed(channel)
         if was_default:
-            self._succeed(self._state.chats[0].resource)
-        close_channel(host, channel)
+            self._succeed(others[0])
+        close_channel(self._host, channel)
         supervisor = self.system.supervisor(self._supervisor)
         await supervisor.stop_child(child_id(channel), "the chat was ended")
+
+    def _remove(self, channel: Channel) -> None:
+        self._say_removed(channel)
+        close_channel(self._host, channel)
+
+    def _say_removed(self, channel: Channel) -> None:
+        for entry in self._state.input_needed or ():
+            if not isinstance(entry, Unknown) and entry.chat == channel.uri:
+                self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
+        self._desk.say(act.SessionChatRemovedAction(chat=channel.uri))
 
     def _succeed(self, uri: URI) -> None:
         """Another chat is the default one now, and speaks for the session (R-8.32)."""
@@ -277,7 +435,11 @@ class Session(Actor[Incoming]):
     async def _match_chats(self) -> None:
         """Finish what an earlier incarnation had begun: chats without an actor, and the reverse."""
         ledger = self._host.ledger
-        mine = {c.path: c for c in ledger.channels.values() if c.owner == self._channel.uri}
+        mine = {
+            channel.path: channel
+            for channel in ledger.channels.values()
+            if channel.owner == self._channel.uri and not is_worker(channel.state)
+        }
         running = set(self._chat_paths())
         supervisor = self.system.supervisor(self._supervisor)
         for path in sorted(mine.keys() - running):
@@ -311,22 +473,6 @@ def title_from(text: str) -> str:
         return line
     head = line[:TITLE].rsplit(" ", 1)[0] or line[:TITLE]
     return head.rstrip(" ,.;:") + "…"
-
-
-def close_channel(host: Host, channel: Channel) -> None:
-    """A channel ends: nothing more can be said on it, and when all is out nobody hears it.
-
-    A chat's running turn ends first, while there are still subscribers to tell (invariant 7).
-    """
-    if channel.kind == "chat":
-        end_turn(host, channel, Stopped())
-    host.ledger.close(channel)
-
-    def release() -> None:
-        host.subscriptions.remove_channel(channel.uri)
-        host.clients.channel_closed(channel.uri)
-
-    host.ledger.post(release)
 
 
 def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> ChildSpec:

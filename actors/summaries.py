@@ -16,6 +16,7 @@ from ahpd.protocol.chat import (
     InputRequestResponsePart,
     PartialChatSummary,
     ToolCallResponsePart,
+    ToolChatOrigin,
 )
 from ahpd.protocol.session import (
     PartialSessionSummary,
@@ -40,6 +41,11 @@ from ahpd.reducers.status import ACTIVITY, ERROR, IDLE, INPUT_NEEDED, set_activi
 
 #: Fields of a summary that never change, and so are never in a partial (R-7.15).
 _FIXED = frozenset({"resource", "provider", "created_at"})
+
+
+def is_worker(chat: ChatState | ChatSummary) -> bool:
+    """Whether a tool call started this chat: then the actor of another one serves it."""
+    return isinstance(chat.origin, ToolChatOrigin)
 
 
 def chat_row(chat: ChatState, title: str) -> ChatSummary:

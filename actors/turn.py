@@ -18,15 +18,21 @@ from ahpd.protocol.chat import (
     ErrorResponsePart,
     MarkdownResponsePart,
     ReasoningResponsePart,
+    SystemNotificationResponsePart,
     ToolCallResponsePart,
     tool_call_key,
 )
 from ahpd.protocol.chat_actions import (
     ChatActivityChangedAction,
+    ChatBackgroundWorkRemovedAction,
+    ChatBackgroundWorkSetAction,
     ChatDeltaAction,
     ChatErrorAction,
+    ChatInputRequestedAction,
     ChatReasoningAction,
     ChatResponsePartAction,
+    ChatToolCallAuthRequiredAction,
+    ChatToolCallAuthResolvedAction,
     ChatToolCallCompleteAction,
     ChatToolCallContentChangedAction,
     ChatToolCallDeltaAction,
@@ -38,12 +44,36 @@ from ahpd.protocol.chat_actions import (
 )
 from ahpd.protocol.common import ErrorInfo, UsageInfo
 from ahpd.protocol.jsontext import dumps, loads
-from ahpd.protocol.tools import ToolCallBase, ToolCallError, ToolCallResult, ToolCallStreamingState
+from ahpd.protocol.model import Object
+from ahpd.protocol.tools import (
+    ToolCallAuthRequiredState,
+    ToolCallBase,
+    ToolCallClientContributor,
+    ToolCallError,
+    ToolCallMcpContributor,
+    ToolCallPendingConfirmationState,
+    ToolCallResult,
+    ToolCallRunningState,
+    ToolCallStreamingState,
+    ToolResultContent,
+)
 
 
 def actions_for(turn: ActiveTurn, event: ev.Event) -> Sequence[StateAction]:
     """The actions that `event` means for the running `turn`; none when it means nothing there."""
-    return _HANDLERS[type(event)](turn, event)
+    handle = _HANDLERS.get(type(event))
+    return actions_beside(event) if handle is None else handle(turn, event)
+
+
+def actions_beside(event: ev.Event) -> Sequence[StateAction]:
+    """The actions that `event` means whether or not a turn runs; none when it means nothing so."""
+    match event:
+        case ev.BackgroundSet():
+            return (ChatBackgroundWorkSetAction(work=event.work),)
+        case ev.BackgroundGone():
+            return (ChatBackgroundWorkRemovedAction(id=event.work_id),)
+        case _:
+            return ()
 
 
 def ending(turn_id: str, duration: float, outcome: ev.Outcome) -> StateAction:
@@ -95,9 +125,15 @@ def _tool_started(turn: ActiveTurn, event: ev.ToolStarted) -> Sequence[StateActi
             tool_call_id=event.call_id,
             tool_name=event.name,
             display_name=event.title,
+            contributor=_server(event.server),
             meta=None if event.kind is None else {"toolKind": event.kind},
         ),
     )
+
+
+def _server(server: str | None) -> ToolCallMcpContributor | None:
+    """R-18.28."""
+    return None if server is None else ToolCallMcpContributor(customization_id=server)
 
 
 def _tool_input(turn: ActiveTurn, event: ev.ToolInputChunk) -> Sequence[StateAction]:
@@ -134,11 +170,70 @@ def _tool_asks(turn: ActiveTurn, event: ev.ToolAsks) -> Sequence[StateAction]:
     )
 
 
-def _tool_output(turn: ActiveTurn, event: ev.ToolOutput) -> Sequence[StateAction]:
+def _risk(turn: ActiveTurn, event: ev.RiskJudged) -> Sequence[StateAction]:
+    """R-10.12: the question again, with everything it had; too late once it is answered."""
+    call = _call(turn, event.call_id)
+    if not isinstance(call, ToolCallPendingConfirmationState):
+        return ()
     return (
-        ChatToolCallContentChangedAction(
-            turn_id=turn.id, tool_call_id=event.call_id, content=tuple(event.content)
+        ChatToolCallReadyAction(
+            turn_id=turn.id,
+            tool_call_id=event.call_id,
+            invocation_message=call.invocation_message,
+            tool_input=call.tool_input,
+            risk_assessment=event.assessment,
         ),
+    )
+
+
+def _needs_auth(turn: ActiveTurn, event: ev.ToolNeedsAuth) -> Sequence[StateAction]:
+    """R-10.27: only a running call pauses, and only one that is known to be an MCP server's."""
+    call = _call(turn, event.call_id)
+    if not isinstance(call, ToolCallRunningState):
+        return ()
+    if isinstance(call.contributor, ToolCallClientContributor):
+        return ()
+    names_server = () if call.contributor is not None else _with_server(turn, call, event.server)
+    pause = ChatToolCallAuthRequiredAction(
+        turn_id=turn.id, tool_call_id=event.call_id, auth=event.requirement
+    )
+    return (*names_server, pause)
+
+
+def _with_server(
+    turn: ActiveTurn, call: ToolCallRunningState, server: str
+) -> Sequence[StateAction]:
+    """Say whose tool it is (R-10.6); the rest of the call is said again, or it would be lost."""
+    ready = ChatToolCallReadyAction(
+        turn_id=turn.id,
+        tool_call_id=call.tool_call_id,
+        contributor=_server(server),
+        invocation_message=call.invocation_message,
+        tool_input=call.tool_input,
+        confirmed=call.confirmed,
+    )
+    if not call.content:
+        return (ready,)
+    return (ready, _content(turn, call.tool_call_id, call.content))
+
+
+def _goes_on(turn: ActiveTurn, call: ToolCallBase | None) -> Sequence[StateAction]:
+    """A paused call that does something has its token, wherever the agent got that from."""
+    if not isinstance(call, ToolCallAuthRequiredState):
+        return ()
+    return (ChatToolCallAuthResolvedAction(turn_id=turn.id, tool_call_id=call.tool_call_id),)
+
+
+def _tool_output(turn: ActiveTurn, event: ev.ToolOutput) -> Sequence[StateAction]:
+    goes_on = _goes_on(turn, _call(turn, event.call_id))
+    return (*goes_on, _content(turn, event.call_id, event.content))
+
+
+def _content(
+    turn: ActiveTurn, call_id: str, content: Sequence[ToolResultContent]
+) -> ChatToolCallContentChangedAction:
+    return ChatToolCallContentChangedAction(
+        turn_id=turn.id, tool_call_id=call_id, content=tuple(content)
     )
 
 
@@ -146,11 +241,15 @@ def _tool_finished(turn: ActiveTurn, event: ev.ToolFinished) -> Sequence[StateAc
     call = _call(turn, event.call_id)
     if call is None:
         return ()
-    actions: list[StateAction] = []
+    actions = list(_goes_on(turn, call))
     if isinstance(call, ToolCallStreamingState):
         # A completion is dropped by every reducer while the input streams (quirk 38).
         actions += _tool_ready(turn, ev.ToolReady(event.call_id, event.message))
-    actions.append(
+    return (*actions, *_completion(turn, event))
+
+
+def _completion(turn: ActiveTurn, event: ev.ToolFinished) -> Sequence[StateAction]:
+    return (
         ChatToolCallCompleteAction(
             turn_id=turn.id,
             tool_call_id=event.call_id,
@@ -160,9 +259,13 @@ def _tool_finished(turn: ActiveTurn, event: ev.ToolFinished) -> Sequence[StateAc
                 content=tuple(event.content) or None,
                 error=None if event.error is None else ToolCallError(message=event.error),
             ),
-        )
+            requires_result_confirmation=True if event.asks_approval else None,
+        ),
     )
-    return actions
+
+
+def _client_tool(turn: ActiveTurn, event: ev.ClientToolCalled) -> Sequence[StateAction]:
+    return ()  # which client's it is depends on the session: `actors.client_calls` says it
 
 
 def _call(turn: ActiveTurn, call_id: str) -> ToolCallBase | None:
@@ -184,19 +287,37 @@ def _usage(turn: ActiveTurn, event: ev.UsageReport) -> Sequence[StateAction]:
         output_tokens=_finite(event.output_tokens),
         cache_read_tokens=_finite(event.cache_read_tokens),
         model=event.model,
-        meta=event.extra if event.extra is None else loads(dumps(event.extra)),
+        meta=_usage_meta(event),
     )
     return (ChatUsageAction(turn_id=turn.id, usage=usage),)
+
+
+def _usage_meta(event: ev.UsageReport) -> Object | None:
+    """What the protocol names no field for; numbers that JSON does not have become null."""
+    meta: dict[str, Any] = dict(event.extra or {})
+    if event.cost is not None:
+        meta["ahpd.cost"] = {"amount": event.cost.amount, "currency": event.cost.currency}
+    if event.context is not None:
+        meta["ahpd.context"] = {"used": event.context.used, "size": event.context.size}
+    return loads(dumps(meta)) if meta else None
+
+
+def _notice(turn: ActiveTurn, event: ev.SystemNotice) -> Sequence[StateAction]:
+    """R-9.51."""
+    part = SystemNotificationResponsePart(content=event.content)
+    return (ChatResponsePartAction(turn_id=turn.id, part=part),)
+
+
+def _questions(turn: ActiveTurn, event: ev.QuestionsAsked) -> Sequence[StateAction]:
+    """R-11.2: the action makes its own part."""
+    return (ChatInputRequestedAction(request=event.request),)
 
 
 def _activity(turn: ActiveTurn, event: ev.ActivityChanged) -> Sequence[StateAction]:
     return (ChatActivityChangedAction(activity=event.activity),)
 
 
-def _title(turn: ActiveTurn, event: ev.TitleProposed) -> Sequence[StateAction]:
-    return ()  # a title belongs to the session; the chat actor passes it up
-
-
+#: What is not here means the same beside turns, or nothing in a chat.
 _HANDLERS: Mapping[type, Callable[[ActiveTurn, Any], Sequence[StateAction]]] = {
     ev.TextChunk: _text,
     ev.ThoughtChunk: _thought,
@@ -208,5 +329,9 @@ _HANDLERS: Mapping[type, Callable[[ActiveTurn, Any], Sequence[StateAction]]] = {
     ev.ToolFinished: _tool_finished,
     ev.UsageReport: _usage,
     ev.ActivityChanged: _activity,
-    ev.TitleProposed: _title,
+    ev.SystemNotice: _notice,
+    ev.QuestionsAsked: _questions,
+    ev.RiskJudged: _risk,
+    ev.ToolNeedsAuth: _needs_auth,
+    ev.ClientToolCalled: _client_tool,
 }

@@ -9,6 +9,8 @@ import attrs
 
 from actors.clock import from_iso
 from actors.ledger import Channel
+from actors.rules import config, questions
+from actors.summaries import is_worker
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import (
@@ -20,19 +22,23 @@ from ahpd.protocol.chat import (
     input_request_key,
     tool_call_key,
 )
-from ahpd.protocol.inputs import ChatInputAnswered, ChatInputRequest, ChatInputSkipped
+from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.messages import (
     Message,
     MessageChatAttachment,
     PendingMessage,
     SimpleMessageAttachment,
 )
-from ahpd.protocol.model import Unknown
 from ahpd.protocol.session import SessionState
-from ahpd.protocol.session_actions import SessionTitleChangedAction
+from ahpd.protocol.session_actions import (
+    SessionConfigChangedAction,
+    SessionTitleChangedAction,
+)
 from ahpd.protocol.tools import (
+    ToolCallAuthRequiredState,
     ToolCallBase,
     ToolCallPendingConfirmationState,
+    ToolCallPendingResultConfirmationState,
 )
 from ahpd.protocol.uris import URI
 
@@ -49,6 +55,12 @@ class Case:
     session: SessionState | None
     client_id: str
     find_chat: Callable[[URI], ChatState | None]
+    #: Whether the agent can forget turns, and go on with one that failed.
+    can_rewind: bool = False
+    can_resume: bool = False
+    #: Why the agent cannot work for who asks, and does not take a value for a setting.
+    lacks: str | None = None
+    refuses: config.Refusal = config.takes_all
 
     @property
     def parts(self) -> ResponseParts | None:
@@ -71,7 +83,8 @@ def _turn_started(case: Case, action: act.ChatTurnStartedAction) -> str | None:
         return "a turn is running; queue the message instead"
     if action.queued_message_id is not None:
         return "only the host takes messages from the queue"
-    return _writable(case) or _time(action.started_at) or _message(case, action.message)
+    reason = _writable(case) or _time(action.started_at) or _message(case, action.message)
+    return reason or case.lacks
 
 
 def _time(text: str) -> str | None:
@@ -125,6 +138,8 @@ def _turn_cancelled(case: Case, action: act.ChatTurnCancelledAction) -> str | No
     turn = case.chat.active_turn
     if turn is None:
         return "no turn is running"
+    if is_worker(case.chat):
+        return "a worker stops with the turn that started it"
     if turn.id != action.turn_id:
         return f"the running turn is {turn.id}, not {action.turn_id}"
     if action.duration > LONGEST_TURN:
@@ -142,11 +157,18 @@ def _turn_resume(case: Case, action: act.ChatTurnResumeAction) -> str | None:
     errors = [part for part in last.response_parts if isinstance(part, ErrorResponsePart)]
     if not errors or not errors[-1].resumable:
         return "the error of this turn cannot be resumed"
-    return _writable(case)
+    if not case.can_resume:
+        return "this agent cannot go on with a turn that failed"
+    return _writable(case) or case.lacks
 
 
 def _truncated(case: Case, action: act.ChatTruncatedAction) -> str | None:
-    return "this agent cannot take a conversation back to an earlier turn"
+    """R-9.68, R-9.71: judged against all turns there are, whatever part of them a client holds."""
+    if not case.can_rewind:
+        return "this agent cannot take a conversation back to an earlier turn"
+    if action.turn_id is not None and case.chat.turns.index_of(action.turn_id) < 0:
+        return f"the chat has no completed turn {action.turn_id}"
+    return _writable(case)
 
 
 def _call(case: Case, action: Any) -> ToolCallBase | None:
@@ -201,7 +223,9 @@ def _result_confirmed(case: Case, action: act.ChatToolCallResultConfirmedAction)
     call = _call(case, action)
     if call is None:
         return f"the running turn has no tool call {action.tool_call_id}"
-    return "the result of this tool call is not waiting for approval"
+    if not isinstance(call, ToolCallPendingResultConfirmationState):
+        return "the result of this tool call is not waiting for approval"
+    return None
 
 
 def _contributed(
@@ -211,10 +235,27 @@ def _contributed(
     call = _call(case, action)
     if call is None:
         return f"the running turn has no tool call {action.tool_call_id}"
+    if isinstance(call, ToolCallAuthRequiredState):
+        return _given_up(action)
     owner = getattr(call.contributor, "client_id", None)
     if owner != case.client_id:
         return "only the client that provides this tool may say what it does"
-    return "this tool call is not running" if call.status != "running" else None  # type: ignore[attr-defined]
+    if call.status != "running":  # type: ignore[attr-defined]
+        return "this tool call is not running"
+    if isinstance(action, act.ChatToolCallCompleteAction) and action.requires_result_confirmation:
+        return (
+            "the result of a client's tool goes to the agent at once, it cannot wait for approval"
+        )
+    return None
+
+
+def _given_up(
+    action: act.ChatToolCallCompleteAction | act.ChatToolCallContentChangedAction,
+) -> str | None:
+    """R-24.7: whoever could bring the token may also say that there will be none."""
+    if isinstance(action, act.ChatToolCallCompleteAction) and not action.result.success:
+        return None
+    return "this tool call waits for a token; it can only be given up"
 
 
 def _pending_set(case: Case, action: act.ChatPendingMessageSetAction) -> str | None:
@@ -237,69 +278,36 @@ def _draft(case: Case, action: act.ChatDraftChangedAction) -> str | None:
     message = action.draft
     if message is not None and message.origin.kind != "user":
         return f"a draft is its user's, not of origin {message.origin.kind}"
-    return None
+    return "this chat can only be read" if is_worker(case.chat) else None
 
 
 def _request(case: Case, request_id: str) -> ChatInputRequest | None:
+    """The open request of that id; one that was answered may have had the same."""
     parts = case.parts
-    place = parts.index_of(input_request_key(request_id)) if parts is not None else -1
-    part = parts[place] if parts is not None and place >= 0 else None
-    if isinstance(part, InputRequestResponsePart) and part.response is None:
-        return part.request
+    if parts is None or parts.index_of(input_request_key(request_id)) < 0:
+        return None
+    for part in parts:
+        if (
+            isinstance(part, InputRequestResponsePart)
+            and part.request.id == request_id
+            and part.response is None
+        ):
+            return part.request
     return None
-
-
-#: Kind of question -> kind of a value that answers it (R-11.6).
-_ANSWERS = {
-    "text": "text",
-    "number": "number",
-    "integer": "number",
-    "boolean": "boolean",
-    "single-select": "selected",
-    "multi-select": "selected-many",
-}
 
 
 def _answer_changed(case: Case, action: act.ChatInputAnswerChangedAction) -> str | None:
     request = _request(case, action.request_id)
     if request is None:
         return f"no question {action.request_id} is open"
-    return _fits(request, action.question_id, action.answer)
-
-
-def _fits(request: ChatInputRequest, question_id: str, answer: Any) -> str | None:
-    question = next(
-        (q for q in request.questions or () if getattr(q, "id", "") == question_id), None
-    )
-    if question is None:
-        return f"the request has no question {question_id}"
-    if isinstance(answer, ChatInputAnswered):
-        kind = getattr(answer.value, "kind", None)
-        wanted = _ANSWERS.get(getattr(question, "kind", ""))
-        if wanted is not None and kind != wanted:
-            return f"the question {question_id} is answered with a {wanted}, not a {kind}"
-    return None
+    return questions.answer_fault(request, action.question_id, action.answer)
 
 
 def _completed(case: Case, action: act.ChatInputCompletedAction) -> str | None:
     request = _request(case, action.request_id)
     if request is None:
         return f"no question {action.request_id} is open"
-    answers = {**(request.answers or {}), **(action.answers or {})}
-    for question_id, answer in (action.answers or {}).items():
-        reason = _fits(request, question_id, answer)
-        if reason is not None:
-            return reason
-    if action.response != "accept":
-        return None
-    for question in request.questions or ():
-        if isinstance(question, Unknown) or not question.required:
-            continue
-        given = answers.get(question.id)
-        if not isinstance(given, ChatInputAnswered) or given.state != "submitted":
-            state = "skipped" if isinstance(given, ChatInputSkipped) else "not answered"
-            return f"the question {question.id} has to be answered and is {state}"
-    return None
+    return questions.completion_fault(request, action)
 
 
 def _directory(case: Case, action: act.ChatWorkingDirectorySetAction) -> str | None:
@@ -311,6 +319,13 @@ def _directory(case: Case, action: act.ChatWorkingDirectorySetAction) -> str | N
 
 def _title(case: Case, action: SessionTitleChangedAction) -> str | None:
     return None if action.title.strip() else "a title must not be blank"
+
+
+def _config(case: Case, action: SessionConfigChangedAction) -> str | None:
+    if action.replace:
+        return "only on the session's channel are all settings replaced"
+    held = case.session.config if case.session is not None else None
+    return config.judge(held, action, case.refuses)
 
 
 def _anything(case: Case, action: StateAction) -> str | None:
@@ -339,6 +354,7 @@ RULES: Mapping[type, Callable[[Case, Any], str | None]] = {
     act.ChatIsReadChangedAction: _anything,
     act.ChatIsArchivedChangedAction: _anything,
     SessionTitleChangedAction: _title,
+    SessionConfigChangedAction: _config,
 }
 
 

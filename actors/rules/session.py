@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from actors import customizing
+from actors.rules import config
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.customizations import McpServerCustomization
@@ -21,6 +23,11 @@ class Case:
     session: SessionState
     capabilities: AgentCapabilities | None
     client_id: str
+    #: Whether the agent can switch customizations, and be told to start and stop MCP servers.
+    can_switch: bool = False
+    can_control: bool = False
+    #: Why the agent does not take a value for a setting.
+    refuses: config.Refusal = config.takes_all
 
 
 def _title(case: Case, action: act.SessionTitleChangedAction) -> str | None:
@@ -74,38 +81,23 @@ def _directory_replaced(
 
 
 def _config(case: Case, action: act.SessionConfigChangedAction) -> str | None:
-    """R-8.41: only what the schema marks as changeable may change."""
-    if case.session.config is None:
-        return "this session has nothing to configure"
-    properties = case.session.config.schema.properties
-    for key in action.config:
-        if key not in properties:
-            return f"there is no setting {key}"
-        if not properties[key].session_mutable or properties[key].read_only:
-            return f"the setting {key} cannot be changed after the start"
-    return None
-
-
-def _entry(case: Case, wanted: str) -> Any:
-    for entry in case.session.customizations or ():
-        if getattr(entry, "id", None) == wanted:
-            return entry
-        for child in getattr(entry, "children", None) or ():
-            if getattr(child, "id", None) == wanted:
-                return child
-    return None
+    return config.judge(case.session.config, action, case.refuses)
 
 
 def _toggled(case: Case, action: act.SessionCustomizationToggledAction) -> str | None:
-    if _entry(case, action.id) is None:
+    if customizing.find(case.session.customizations or (), action.id) is None:
         return f"the session has no customization {action.id}"
-    return "this agent cannot switch its customizations"
+    reason = customizing.order_fault(action.enablement)
+    if reason is None and not case.can_switch:
+        return "this agent cannot switch its customizations"
+    return reason
 
 
 def _server(case: Case, action: Any) -> str | None:
-    if not isinstance(_entry(case, action.id), McpServerCustomization):
+    entry = customizing.find(case.session.customizations or (), action.id)
+    if not isinstance(entry, McpServerCustomization):
         return f"the session has no MCP server {action.id}"
-    return "this agent cannot be told about its MCP servers"
+    return None if case.can_control else "this agent cannot be told about its MCP servers"
 
 
 def _anything(case: Case, action: StateAction) -> str | None:

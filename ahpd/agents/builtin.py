@@ -1,7 +1,8 @@
-"""The script that plays when no file is given: one of each, for people who look around.
+"""The script that plays when no file is given, for people who look around.
 
-A prompt that contains "hang", "fail", "crash" or "long" plays a short entry of that kind. Every
-other one gets the tour, which takes three to four seconds when its question is answered at once.
+A prompt that contains "ask", "worker", "background", "hang", "fail", "crash" or "long" plays a
+short entry of that kind. Every other one gets the tour of what every agent does, which takes three
+to four seconds when its question is answered at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from collections.abc import Iterator
 from ahpd.agents.script import Entry, Script
 from ahpd.agents.steps import (
     Activity,
+    Ask,
+    AskStep,
+    Background,
+    BackgroundStep,
     Crash,
     Echo,
     Fail,
@@ -24,8 +29,16 @@ from ahpd.agents.steps import (
     Tool,
     ToolStep,
     Usage,
+    Worker,
+    WorkerStep,
 )
 from ahpd.protocol.common import UsageInfo
+from ahpd.protocol.inputs import (
+    ChatInputBooleanQuestion,
+    ChatInputOption,
+    ChatInputSingleSelectQuestion,
+    ChatInputTextQuestion,
+)
 from ahpd.protocol.tools import ConfirmationOption
 
 #: Milliseconds between two words: about as fast as a person reads along.
@@ -80,7 +93,8 @@ _TOUR = Entry(
         ToolStep(_WRITE_NOTE),
         Activity("Finishing"),
         *_spoken(
-            "\n\nThat is all I do. Try *hang*, *fail*, *crash* or *long*. And you said:\n\n> "
+            "\n\nThere is more: *ask*, *worker*, *background*, *hang*, *fail*, *crash*, *long*."
+            " And you said:\n\n> "
         ),
         Echo(),
         Usage(
@@ -97,9 +111,42 @@ def _on(word: str, *steps: Step) -> Entry:
     return Entry(when=re.compile(rf"(?i)\b{word}\b"), steps=steps)
 
 
+_ASK = Ask(
+    message="Before I begin",
+    questions=(
+        ChatInputTextQuestion(id="name", message="What shall it be called?", required=True),
+        ChatInputSingleSelectQuestion(
+            id="size",
+            message="How large?",
+            options=(
+                ChatInputOption(id="small", label="Small", recommended=True),
+                ChatInputOption(id="large", label="Large"),
+            ),
+        ),
+        ChatInputBooleanQuestion(id="tests", message="With tests?", default_value=True),
+    ),
+)
+
 #: The built-in script.
 BUILTIN = Script(
     turns=(
+        _on("ask", *_spoken("A question or three:"), AskStep(_ASK), Text("\n\nThank you.")),
+        _on(
+            "worker",
+            *_spoken("I pass this on."),
+            WorkerStep(
+                Worker(
+                    "Look around",
+                    (*_spoken("I am the worker, and I look:"), ToolStep(_LIST_FILES)),
+                )
+            ),
+            *_spoken("\n\nAnd that was the worker."),
+        ),
+        _on(
+            "background",
+            BackgroundStep(Background("make watch", label="Watch the build", for_ms=60_000)),
+            *_spoken("Something goes on for a minute now; you need not wait for it."),
+        ),
         _on(
             "hang",
             Activity("Hanging"),

@@ -11,9 +11,18 @@ from typing import TypeAlias
 
 import attrs
 
+from ahpd.protocol.chat import BackgroundWork
 from ahpd.protocol.common import StringOrMarkdown
+from ahpd.protocol.customizations import Customization, McpServerState
+from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.model import JSON, Object
-from ahpd.protocol.tools import ConfirmationOption, ToolResultContent
+from ahpd.protocol.tools import (
+    ConfirmationOption,
+    McpAuthRequirement,
+    ToolCallRiskAssessment,
+    ToolResultContent,
+)
+from ahpd.protocol.uris import URI
 
 
 @attrs.frozen
@@ -35,12 +44,14 @@ class ToolStarted:
     """The agent means to call a tool. `call_id` is the agent's own and unique in the turn.
 
     `title` is for people. `kind` is the `_meta.toolKind` a client draws the row by, if known.
+    `server` is the id of the MCP server whose tool it is (R-18.28).
     """
 
     call_id: str
     name: str
     title: str
     kind: str | None = None
+    server: str | None = None
 
 
 @attrs.frozen
@@ -82,24 +93,50 @@ class ToolOutput:
 
 @attrs.frozen
 class ToolFinished:
-    """A call is over, well or badly. A call that was denied is not finished but just ends."""
+    """A call is over, well or badly. A call that was denied is not finished but just ends.
+
+    `asks_approval`: the agent wants to know whether it may use the result, and waits for a
+    `Verdict` (R-10.24).
+    """
 
     call_id: str
     success: bool
     message: StringOrMarkdown
     content: Sequence[ToolResultContent] = ()
     error: str | None = None
+    asks_approval: bool = False
+
+
+@attrs.frozen
+class Cost:
+    """What something cost, in a currency by its ISO 4217 code."""
+
+    amount: float
+    currency: str
+
+
+@attrs.frozen
+class Context:
+    """How full the model's context is, in tokens."""
+
+    used: float
+    size: float
 
 
 @attrs.frozen
 class UsageReport:
-    """Tokens so far in this turn; `extra` goes to `_meta` (cost, context)."""
+    """Tokens so far in this turn, what they cost, and how full the context is.
+
+    The protocol has no field for the last two: they go to `_meta`, as `extra` does.
+    """
 
     input_tokens: float | None = None
     output_tokens: float | None = None
     cache_read_tokens: float | None = None
     model: str | None = None
     extra: Object | None = None
+    cost: Cost | None = None
+    context: Context | None = None
 
 
 @attrs.frozen
@@ -116,6 +153,134 @@ class ActivityChanged:
     activity: str | None
 
 
+@attrs.frozen
+class SystemNotice:
+    """Something the agent's harness says, which makes sense by itself (R-9.51)."""
+
+    content: StringOrMarkdown
+
+
+@attrs.frozen
+class QuestionsAsked:
+    """Questions to people, or a URL for them to open; the backend gets `Answers` (R-11.1)."""
+
+    request: ChatInputRequest
+
+
+@attrs.frozen
+class RiskJudged:
+    """How risky a call is that waits for permission; may come again when it is known (R-10.12)."""
+
+    call_id: str
+    assessment: ToolCallRiskAssessment
+
+
+@attrs.frozen
+class ClientToolCalled:
+    """The model calls a tool that a client offers; the backend gets a `ClientResult`.
+
+    `name` is what the model was offered: ``<clientId>__<tool>``, or the bare name of a tool.
+    """
+
+    call_id: str
+    name: str
+    title: str
+    input: str | None = None
+
+
+@attrs.frozen
+class ToolNeedsAuth:
+    """A running call of an MCP server's tool pauses until there is a token (R-10.27).
+
+    The backend gets `Authorized`. `server` is the id of the server, as in `ToolStarted`.
+    """
+
+    call_id: str
+    server: str
+    requirement: McpAuthRequirement
+
+
+@attrs.frozen
+class BackgroundSet:
+    """Work that goes on beside the turns, new or changed (R-9.97).
+
+    For a worker `worker` is its id, and the host fills in the chat it talks in (R-9.100).
+    """
+
+    work: BackgroundWork
+    worker: str | None = None
+
+
+@attrs.frozen
+class BackgroundGone:
+    """Work that has ended."""
+
+    work_id: str
+
+
+@attrs.frozen
+class WorkerStarted:
+    """A tool call gave work to a worker, which talks in a chat of its own (R-9.13).
+
+    `worker` is the agent's name for it, `prompt` what it was told. It ends with the turn unless it
+    is listed as background work.
+    """
+
+    worker: str
+    call_id: str
+    title: str
+    prompt: str | None = None
+
+
+@attrs.frozen
+class WorkerSays:
+    """What a worker does; workers may have workers of their own."""
+
+    worker: str
+    events: Sequence[Event]
+
+
+@attrs.frozen
+class WorkerEnded:
+    """A worker is done."""
+
+    worker: str
+    outcome: Outcome
+
+
+@attrs.frozen
+class Command:
+    """A slash command; `is_skill`: it is one of the agent's skills."""
+
+    name: str
+    description: str = ""
+    argument_hint: str | None = None
+    is_skill: bool = False
+
+
+@attrs.frozen
+class CommandsChanged:
+    """The slash commands that the agent takes now, all of them."""
+
+    commands: Sequence[Command]
+
+
+@attrs.frozen
+class CustomizationsChanged:
+    """What the agent was customized with, all of it: containers and MCP servers (R-18.1)."""
+
+    customizations: Sequence[Customization]
+
+
+@attrs.frozen
+class ServerChanged:
+    """What has become of an MCP server; `channel`: where its apps can reach it (R-18.18)."""
+
+    server: str
+    state: McpServerState
+    channel: URI | None = None
+
+
 Event: TypeAlias = (
     TextChunk
     | ThoughtChunk
@@ -128,6 +293,19 @@ Event: TypeAlias = (
     | UsageReport
     | TitleProposed
     | ActivityChanged
+    | SystemNotice
+    | QuestionsAsked
+    | RiskJudged
+    | ClientToolCalled
+    | ToolNeedsAuth
+    | BackgroundSet
+    | BackgroundGone
+    | WorkerStarted
+    | WorkerSays
+    | WorkerEnded
+    | CommandsChanged
+    | CustomizationsChanged
+    | ServerChanged
 )
 
 

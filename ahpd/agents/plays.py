@@ -1,6 +1,6 @@
 """What playing a step means, and the table of all kinds of steps.
 
-Pure: a player is a generator that says what to do next (`Emit`, `Pause`, `Ask`, `End`), and
+Pure: a player is a generator that says what to do next, a `Move`, and
 `ahpd.agents.scripted` does it. A new kind of step is a class in `ahpd.agents.steps`, a player here
 and a row of `STEPS`.
 """
@@ -16,27 +16,49 @@ import attrs
 
 from ahpd.agents.events import (
     ActivityChanged,
+    BackgroundGone,
+    BackgroundSet,
+    ClientToolCalled,
+    Command,
+    CommandsChanged,
+    Context,
+    Cost,
+    CustomizationsChanged,
+    Done,
     Event,
     Failed,
     Outcome,
+    QuestionsAsked,
+    RiskJudged,
+    SystemNotice,
     TextChunk,
     ThoughtChunk,
     TitleProposed,
     ToolAsks,
     ToolFinished,
     ToolInputChunk,
+    ToolNeedsAuth,
     ToolOutput,
     ToolReady,
     ToolStarted,
     UsageReport,
+    WorkerEnded,
+    WorkerSays,
+    WorkerStarted,
 )
-from ahpd.agents.port import Permission
+from ahpd.agents.port import Answers, Authorized, ClientResult, Permission, Verdict
 from ahpd.agents.steps import (
     Activity,
+    AskStep,
+    BackgroundStep,
+    ClientToolStep,
+    Commands,
     Crash,
+    Customizations,
     Echo,
     Fail,
     Hang,
+    Notice,
     Sleep,
     Step,
     Text,
@@ -45,8 +67,17 @@ from ahpd.agents.steps import (
     Tool,
     ToolStep,
     Usage,
+    WorkerStep,
 )
-from ahpd.protocol.tools import ToolResultContent, ToolResultTextContent
+from ahpd.protocol.chat import BackgroundShellWork
+from ahpd.protocol.inputs import ChatInputRequest
+from ahpd.protocol.jsontext import dumps
+from ahpd.protocol.tools import (
+    ToolCallRiskAssessmentCompleteState,
+    ToolCallRiskAssessmentLoadingState,
+    ToolResultContent,
+    ToolResultTextContent,
+)
 
 #: Most events in one call of the sink: enough to stream fast, few enough to slow down soon.
 BATCH = 64
@@ -77,10 +108,20 @@ class Pause:
 
 
 @attrs.frozen
-class Ask:
-    """Send the event and wait for the `Permission`, which the generator gets."""
+class Wait:
+    """Send the events and wait for a `kind` of answer about `about`; the generator gets it."""
 
-    event: ToolAsks
+    events: Sequence[Event]
+    kind: type[Any]
+    about: str
+
+
+@attrs.frozen
+class Later:
+    """Send the events `ms` from now, whatever becomes of the turn."""
+
+    ms: float
+    events: Sequence[Event]
 
 
 @attrs.frozen
@@ -90,8 +131,8 @@ class End:
     outcome: Outcome
 
 
-Move: TypeAlias = Emit | Pause | Ask | End
-Play: TypeAlias = Generator[Move, Permission | None, None]
+Move: TypeAlias = Emit | Pause | Wait | Later | End
+Play: TypeAlias = Generator[Move, Any, None]
 
 
 @attrs.frozen
@@ -105,6 +146,8 @@ class Scene:
     prompt: str
     place: int
     tag: str = ""
+    #: When the step began, in ISO 8601, for what carries a time.
+    now: str = "1970-01-01T00:00:00.000Z"
 
     @property
     def call_id(self) -> str:
@@ -138,35 +181,54 @@ def _play_thought(step: Thought, _: Scene) -> Play:
 def _play_tool(step: ToolStep, scene: Scene) -> Play:
     tool, call_id = step.tool, scene.call_id
     title, text = tool.title or tool.name, tool.input_text
-    yield Emit((ToolStarted(call_id, tool.name, title),))
+    yield Emit((ToolStarted(call_id, tool.name, title, server=tool.server),))
     if tool.input not in (None, "", {}, []):
         assert text is not None
         pieces = (text[at : at + INPUT_PIECE] for at in range(0, len(text), INPUT_PIECE))
         yield from _batches(ToolInputChunk(call_id, piece) for piece in pieces)
     edited = None
     if tool.confirm:
-        permission = yield Ask(
-            ToolAsks(
-                call_id,
-                message=title,
-                input=text,
-                title=f"Allow {tool.name}?",
-                editable=text is not None,
-                options=tool.options,
-            )
+        asks = ToolAsks(
+            call_id,
+            message=title,
+            input=text,
+            title=f"Allow {tool.name}?",
+            editable=text is not None,
+            options=tool.options,
         )
-        assert permission is not None
+        permission = yield Wait((asks, *_risk(tool, call_id)), Permission, call_id)
         if not permission.approved:
             return
         edited = permission.input if permission.input != text else None
     else:
         yield Emit((ToolReady(call_id, message=title, input=text),))
+    if tool.auth_required is not None:
+        assert tool.server is not None
+        needs = ToolNeedsAuth(call_id, tool.server, tool.auth_required)
+        authorized = yield Wait((needs,), Authorized, call_id)
+        if authorized.token is None:
+            return
     if tool.takes_ms:
         yield Pause(tool.takes_ms / 2)
         if tool.output:
             yield Emit((ToolOutput(call_id, _content(_half(tool.output))),))
         yield Pause(tool.takes_ms)
-    yield Emit((_finished(tool, title, call_id, edited),))
+    finished = _finished(tool, title, call_id, edited)
+    if not tool.result_confirm:
+        yield Emit((finished,))
+        return
+    verdict = yield Wait((attrs.evolve(finished, asks_approval=True),), Verdict, call_id)
+    if not verdict.approved:
+        yield Emit((TextChunk(f"(the result of {tool.name} was not used)"),))
+
+
+def _risk(tool: Tool, call_id: str) -> Iterator[RiskJudged]:
+    """Judging takes a moment, so first it is said that somebody is at it."""
+    if isinstance(tool.risk, ToolCallRiskAssessmentCompleteState):
+        loading = ToolCallRiskAssessmentLoadingState(kind=tool.risk.kind)
+        yield RiskJudged(call_id, loading)
+    if tool.risk is not None:
+        yield RiskJudged(call_id, tool.risk)
 
 
 def _half(output: str) -> str:
@@ -199,6 +261,8 @@ def _play_usage(step: Usage, _: Scene) -> Play:
         cache_read_tokens=usage.cache_read_tokens,
         model=usage.model,
         extra=usage.meta,
+        cost=None if step.cost is None else Cost(step.cost.amount, step.cost.currency),
+        context=None if step.context is None else Context(step.context.used, step.context.size),
     )
     yield Emit((report,))
 
@@ -232,6 +296,95 @@ def _play_hang(_step: Hang, _: Scene) -> Play:
     yield Pause(math.inf)
 
 
+def _play_client_tool(step: ClientToolStep, scene: Scene) -> Play:
+    tool = step.client_tool
+    text = tool.input if isinstance(tool.input, str) else dumps(tool.input).decode()
+    called = ClientToolCalled(
+        scene.call_id, tool.name, tool.name, None if tool.input is None else text
+    )
+    result: ClientResult = yield Wait((called,), ClientResult, scene.call_id)
+    message = result.result.past_tense_message
+    said = message if isinstance(message, str) else message.markdown
+    yield Emit((TextChunk(f"({tool.name}: {said})"),))
+
+
+def _play_ask(step: AskStep, scene: Scene) -> Play:
+    request = ChatInputRequest(
+        id=scene.call_id, message=step.ask.message, url=step.ask.url, questions=step.ask.questions
+    )
+    answers: Answers = yield Wait((QuestionsAsked(request),), Answers, request.id)
+    said = {key: answer.wire() for key, answer in sorted(answers.answers.items())}
+    yield Emit((TextChunk(f"({answers.response}: {dumps(said).decode()})"),))
+
+
+def _play_background(step: BackgroundStep, scene: Scene) -> Play:
+    work = step.background
+    work_id = f"shell:{scene.call_id}"
+    shell = BackgroundShellWork(
+        id=work_id,
+        label=work.label or work.command,
+        command=work.command,
+        started_at=scene.now,
+    )
+    yield Emit((BackgroundSet(shell),))
+    if work.for_ms:
+        yield Later(work.for_ms, (BackgroundGone(work_id),))
+
+
+def _play_worker(step: WorkerStep, scene: Scene) -> Play:
+    """The worker's own steps, each of its events wrapped; what it waits for waits in its chat."""
+    worker, title = scene.call_id, step.worker.title
+    yield Emit(
+        (
+            ToolStarted(worker, "worker", title, kind="subagent"),
+            ToolReady(worker, message=title),
+            WorkerStarted(worker, worker, title),
+        )
+    )
+    for number, inner in enumerate(step.worker.steps, 1):
+        part = attrs.evolve(scene, turn_id=worker, prompt=title, place=number)
+        outcome = yield from _as_worker(worker, play(inner, part))
+        if outcome is not None:
+            failed = ToolFinished(worker, success=False, message=f"{title}: failed", error="failed")
+            yield Emit((WorkerEnded(worker, outcome), failed))
+            return
+    done = ToolFinished(worker, success=True, message=f"{title}: done")
+    yield Emit((WorkerEnded(worker, Done()), done))
+
+
+def _as_worker(worker: str, moves: Play) -> Generator[Move, Any, Outcome | None]:
+    """The same moves with the events said by a worker; how the worker ends, if they end it."""
+    answer = None
+    while True:
+        try:
+            move = moves.send(answer)
+        except StopIteration:
+            return None
+        match move:
+            case End(outcome):
+                return outcome
+            case Emit(events) | Wait(events) | Later(_, events):
+                answer = yield attrs.evolve(move, events=(WorkerSays(worker, events),))
+            case _:
+                answer = yield move
+
+
+def _play_commands(step: Commands, _: Scene) -> Play:
+    commands = tuple(
+        Command(each.name, each.description, each.argument_hint, each.is_skill)
+        for each in step.commands
+    )
+    yield Emit((CommandsChanged(commands),))
+
+
+def _play_customizations(step: Customizations, _: Scene) -> Play:
+    yield Emit((CustomizationsChanged(step.customizations),))
+
+
+def _play_notice(step: Notice, _: Scene) -> Play:
+    yield Emit((SystemNotice(step.notice),))
+
+
 S = TypeVar("S", bound=Step)
 
 
@@ -256,6 +409,13 @@ STEPS: Mapping[str, Row[Any]] = {
     "fail": Row(Fail, _play_fail),
     "crash": Row(Crash, _play_crash),
     "hang": Row(Hang, _play_hang),
+    "clientTool": Row(ClientToolStep, _play_client_tool),
+    "ask": Row(AskStep, _play_ask),
+    "background": Row(BackgroundStep, _play_background),
+    "worker": Row(WorkerStep, _play_worker),
+    "commands": Row(Commands, _play_commands),
+    "customizations": Row(Customizations, _play_customizations),
+    "notice": Row(Notice, _play_notice),
 }
 _PLAYERS: Mapping[type[Step], Callable[[Any, Scene], Play]] = {
     row.cls: row.play for row in STEPS.values()

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
 from ahpd.agents.events import Event, Outcome
+from ahpd.protocol.chat import Turn
+from ahpd.protocol.customizations import Customization, CustomizationEnablement
+from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
 from ahpd.protocol.messages import Message
-from ahpd.protocol.model import Object
+from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.root import AgentInfo
+from ahpd.protocol.session import SessionConfigSchema, SessionConfigValueItem
+from ahpd.protocol.tools import ToolCallResult, ToolDefinition
 from ahpd.protocol.uris import URI
 
 #: Where a backend sends events, a few at a time and in order. Waits while the chat is behind,
 #: which is how a fast agent is slowed down. Only the task that runs the turn may call it.
 EventSink: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
+
+#: What people may want of an MCP server (R-18.19, R-18.21). "background": wait for it no longer.
+ServerRequest: TypeAlias = Literal["start", "stop", "background"]
 
 
 class AgentFailed(Exception):
@@ -32,21 +40,36 @@ class AgentFailed(Exception):
 
 @attrs.frozen
 class OpenRequest:
-    """What a backend is opened for. `config` holds the session's configuration values."""
+    """What a backend is opened for. `config` holds the session's configuration values.
+
+    `history` is what a fork has in common with the chat it was made from, `context` what a side
+    chat is to know of another chat without showing it (R-9.7, R-9.8). `tokens` are those of the
+    client on whose behalf it is opened, by resource; never logged, never stored. `customizations`
+    are the session's as far as they are known, with what people decided about them.
+    """
 
     session: URI
     chat: URI
     working_directories: Sequence[URI] = ()
     config: Object = attrs.field(factory=dict)
+    history: Sequence[Turn] = ()
+    context: Sequence[Turn] = ()
+    tokens: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    customizations: Sequence[Customization] = ()
 
 
 @attrs.frozen
 class Prompt:
-    """One turn's work. `resume` means: go on with the turn that failed, the message is the same."""
+    """One turn's work. `resume` means: go on with the turn that failed, the message is the same.
+
+    `tools` are those that clients offer for this turn, under the names that the model is to know
+    them by; the backend says `ClientToolCalled` when it calls one.
+    """
 
     turn_id: str
     message: Message
     resume: bool = False
+    tools: Sequence[ToolDefinition] = ()
 
 
 @attrs.frozen
@@ -60,20 +83,88 @@ class Permission:
     reason: str | None = None
 
 
+@attrs.frozen
+class Answers:
+    """The answer to `QuestionsAsked`; decline and cancel are answers too (R-11.10)."""
+
+    request_id: str
+    response: ChatInputResponseKind
+    answers: Mapping[str, ChatInputAnswer] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Verdict:
+    """Whether the result of a finished call may be used (`ToolFinished.asks_approval`)."""
+
+    call_id: str
+    approved: bool
+
+
+@attrs.frozen
+class ClientResult:
+    """What came of a `ClientToolCalled`; a client that is gone gives a failed result."""
+
+    call_id: str
+    result: ToolCallResult
+
+
+@attrs.frozen
+class Authorized:
+    """The token that a `ToolNeedsAuth` waited for; None: there will be none, the call is over."""
+
+    call_id: str
+    token: str | None = attrs.field(repr=False)
+
+
+#: What a waiting backend is told. One for something that does not wait is ignored.
+Answer: TypeAlias = Permission | Answers | Verdict | ClientResult | Authorized
+
+
 class Backend(Protocol):
     """Drives one agent for one chat. One turn at a time.
 
-    `prompt` runs in a task of its own; the other methods are called while it does and return at
-    once. Any exception out of `prompt` is a crash of the backend: the turn ends in error and a new
-    backend is opened for the next one.
+    `prompt` and `aside` run in tasks of their own; the sync methods are called while they do, and
+    return at once. Any exception out of `prompt` is a crash of the backend: the turn ends in error
+    and a new backend is opened for the next one.
     """
 
     async def prompt(self, prompt: Prompt, events: EventSink) -> Outcome:
         """Run a turn to its end. trio-cancelled only when `cancel` was not obeyed in time."""
         ...
 
-    def answer(self, permission: Permission) -> None:
-        """Somebody decided about a call that asked. Unknown calls are ignored."""
+    async def aside(self, events: EventSink) -> None:
+        """Say what belongs to no turn (work beside turns, commands), as long as it lives.
+
+        Runs beside the turns in a task of its own, cancelled before `close`. An exception is a
+        crash of the backend like one of `prompt`.
+        """
+        ...
+
+    def answer(self, answer: Answer) -> None:
+        """Somebody decided about what the agent waits for. Anything else is ignored."""
+        ...
+
+    async def rewind(self, turn_id: str | None) -> None:
+        """Forget every turn after this one; None: all of them.
+
+        Called between turns, and only where `Agent.can_rewind`; also of a backend that was opened
+        since. Raises `AgentFailed`.
+        """
+        ...
+
+    def switch(self, customization_id: str, enablement: Sequence[CustomizationEnablement]) -> None:
+        """Somebody decided where a customization is on; only where `Agent.can_switch`.
+
+        All decisions, the most specific first (R-18.10). Backends opened later get them with the
+        `OpenRequest`.
+        """
+        ...
+
+    def control(self, server_id: str, request: ServerRequest) -> None:
+        """Somebody wants something of an MCP server; only where `Agent.can_control`.
+
+        What becomes of it is told with `ServerChanged`.
+        """
         ...
 
     def steer(self, message: Message) -> bool:
@@ -102,6 +193,86 @@ class Agent(Protocol):
         """Whether a new backend can go on with a turn that the last one left unfinished."""
         ...
 
+    @property
+    def can_rewind(self) -> bool:
+        """Whether its backends can forget turns."""
+        ...
+
+    @property
+    def can_switch(self) -> bool:
+        """Whether its backends can turn customizations on and off."""
+        ...
+
+    @property
+    def can_control(self) -> bool:
+        """Whether its backends can be told to start and stop MCP servers."""
+        ...
+
     async def open(self, request: OpenRequest) -> Backend:
         """A backend for one chat; raises `AgentFailed`."""
+        ...
+
+
+@runtime_checkable
+class Changing(Protocol):
+    """An agent whose `info` may change while the host runs, as when its models become known."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever `info` may be another; whoever was told before is not any more.
+
+        `changed` is sync and never fails.
+        """
+        ...
+
+
+@attrs.frozen
+class ConfigContext:
+    """Where a session is to be, and what has been chosen for it so far."""
+
+    working_directory: URI | None = None
+    values: Object = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Configuration:
+    """What can be set in a session. `chat_scoped`: settings that each chat has for itself."""
+
+    schema: SessionConfigSchema
+    chat_scoped: frozenset[str] = frozenset()
+
+
+@runtime_checkable
+class Configurable(Protocol):
+    """An agent whose sessions can be configured."""
+
+    async def config_schema(self, context: ConfigContext) -> Configuration:
+        """What can be set here, which may depend on what was chosen; raises `AgentFailed`."""
+        ...
+
+    async def config_values(
+        self, context: ConfigContext, key: str, query: str
+    ) -> Sequence[SessionConfigValueItem]:
+        """Values for a setting marked `enumDynamic`; with an empty query the first to offer."""
+        ...
+
+    def config_refusal(self, key: str, value: JSON) -> str | None:
+        """Why this agent does not take a value that fits the schema, for people; None: it does."""
+        ...
+
+
+@runtime_checkable
+class Authorizable(Protocol):
+    """A backend that takes tokens for its MCP servers while it lives."""
+
+    def authorize_server(self, server_id: str, token: str) -> None:
+        """Here is the token that this server waits for; it says `ServerChanged` when it goes on."""
+        ...
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """A backend that takes other settings while it lives; any other is opened again for them."""
+
+    def configure(self, values: Object) -> None:
+        """Use these settings, which are all there are, from now on."""
         ...

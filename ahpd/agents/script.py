@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import difflib
 import functools
+import operator
 import re
+import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,11 +22,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import attrs
 
 from ahpd.agents.plays import STEPS
-from ahpd.agents.steps import Crash, Echo, Fail, Misfit, Rule, Step
+from ahpd.agents.steps import Crash, Echo, Fail, Misfit, Rule, Step, array_of
 from ahpd.protocol.codec import converter, decode
 from ahpd.protocol.faults import faults, shown
 from ahpd.protocol.jsontext import ParseError, loads
-from ahpd.protocol.model import JSON, WireType, wire_name
+from ahpd.protocol.model import JSON, Unknown, WireType, wire_name
 from ahpd.protocol.shapes import is_wire, shape_of
 
 if TYPE_CHECKING:
@@ -55,13 +57,6 @@ class ScriptError(ValueError):
         self.found = found
 
 
-def _array_of(what: str, most: int) -> Rule:
-    return Rule(
-        f"an array of at most {most} {what}",
-        lambda value: isinstance(value, list) and len(value) <= most,
-    )
-
-
 Pattern: TypeAlias = re.Pattern[str]
 
 
@@ -69,7 +64,7 @@ Pattern: TypeAlias = re.Pattern[str]
 class Entry:
     """What is played for the prompts that `when` is found in; None fits all."""
 
-    steps: Annotated[tuple[Step, ...], _array_of("steps", MAX_STEPS)]
+    steps: Annotated[tuple[Step, ...], array_of("steps", MAX_STEPS)]
     when: Pattern | None = None
 
     @property
@@ -90,7 +85,7 @@ ECHO = Entry(steps=(Echo(),))
 class Script:
     """All that a scripted agent will ever do."""
 
-    turns: Annotated[tuple[Entry, ...], _array_of("entries", MAX_ENTRIES)]
+    turns: Annotated[tuple[Entry, ...], array_of("entries", MAX_ENTRIES)]
 
     def entry_for(self, prompt: str) -> Entry:
         """The first entry that fits the prompt, or `ECHO`."""
@@ -145,6 +140,7 @@ def _converter() -> cattrs.Converter:
     for plain, expected in _PLAIN.items():
         made.register_structure_hook(plain, _plain_hook(plain, expected))
     made.register_structure_hook_factory(is_wire, _wire_hook)
+    made.register_structure_hook_factory(_is_wire_union, _wire_union_hook)
     made.register_structure_hook_factory(_is_record, functools.partial(_record_hook, made))
     made.register_structure_hook_func(lambda hint: hint is Step, functools.partial(_step, made))
     made.register_structure_hook_func(lambda hint: hint == Pattern, _pattern)
@@ -167,6 +163,33 @@ def _wire_hook(cls: WireType) -> _Hook:
         for fault in faults(shape_of(cls), value, strict=True):
             raise Misfit(fault.expected, fault.found, fault.path)
         return decode(cls, value)
+
+    return structure
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return tuple(each for each in typing.get_args(hint) if each is not type(None))
+
+
+def _is_wire_union(hint: Any) -> bool:
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return is_union and all(each is Unknown or is_wire(each) for each in _members(hint))
+
+
+def _wire_union_hook(hint: Any) -> _Hook:
+    """One of several shapes of the protocol, and here no variant that nobody knows."""
+    members = _members(hint)
+    if len(members) == 1:
+        only = _wire_hook(members[0])
+        return lambda value, _: None if value is None else only(value, members[0])
+    union: Any = functools.reduce(operator.or_, members)
+
+    def structure(value: Any, _: Any) -> Any:
+        if value is None and len(members) < len(typing.get_args(hint)):
+            return None
+        for fault in faults(shape_of(union), value, strict=True):
+            raise Misfit(fault.expected, fault.found, fault.path)
+        return decode(union, value)
 
     return structure
 

@@ -9,6 +9,11 @@ A backend that was opened since does not know that place: it goes on after the e
 ``fail`` or ``crash``, or plays all of an entry that has neither. Its tool calls then carry a tag,
 since the turn may hold calls of the same steps already.
 
+**Rewinding** costs nothing, since a script remembers no turn but the one it may go on with.
+
+**Customizations.** What a ``customizations`` step lists can be switched, and its MCP servers can be
+started and stopped: each says at once that it is ready, or that it is not any more.
+
 **Steering.** The running turn says ``(steered: …)`` at the next boundary of steps, or at once while
 it sleeps, hangs, runs a tool or waits for a permission.
 """
@@ -16,16 +21,32 @@ it sleeps, hangs, runs a tool or waits for a permission.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from random import Random
+from typing import Any
 
 import attrs
 import trio
 
-from ahpd.agents.events import Done, Event, Outcome, Stopped, TextChunk
-from ahpd.agents.plays import Ask, Emit, End, Pause, Play, Scene, play
-from ahpd.agents.port import AgentFailed, EventSink, OpenRequest, Permission, Prompt
+from ahpd.agents.events import Done, Event, Outcome, ServerChanged, Stopped, TextChunk
+from ahpd.agents.plays import Emit, End, Later, Pause, Play, Scene, Wait, play
+from ahpd.agents.port import (
+    AgentFailed,
+    Answer,
+    Answers,
+    EventSink,
+    OpenRequest,
+    Prompt,
+    ServerRequest,
+)
 from ahpd.agents.script import Entry, Script
+from ahpd.protocol.customizations import (
+    CustomizationEnablement,
+    McpServerReadyState,
+    McpServerStoppedState,
+)
 from ahpd.protocol.messages import Message
 from ahpd.protocol.root import (
     AgentCapabilities,
@@ -49,6 +70,12 @@ class ScriptedAgent:
     #: Where the tags of resumed turns come from; a seeded one makes them the same in every run.
     random: Random = attrs.field(factory=Random, eq=False)
 
+    can_rewind: bool = True
+    can_switch: bool = True
+    can_control: bool = True
+    #: Tells the time, for what a script says with one.
+    now: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC), eq=False)
+
     @property
     def can_resume(self) -> bool:
         """True: see the module about where a new backend goes on."""
@@ -70,7 +97,7 @@ class ScriptedAgent:
     async def open(self, request: OpenRequest) -> ScriptedBackend:
         """A backend that shares nothing with the others. A checkpoint; never fails."""
         await trio.lowlevel.checkpoint()
-        return ScriptedBackend(self.script, self.random)
+        return ScriptedBackend(self.script, self.random, self.now)
 
 
 @attrs.frozen
@@ -85,11 +112,20 @@ class _Place:
 class ScriptedBackend:
     """Plays the script in one chat. Implements `Backend`; its methods may be called at any time."""
 
-    def __init__(self, script: Script, random: Random | None = None) -> None:
+    def __init__(
+        self,
+        script: Script,
+        random: Random | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._script = script
         self._random = random or Random()
+        self._now = now
         self._turn: _Turn | None = None
         self._closed = False
+        #: What is said beside turns, and when; a new event before each wait.
+        self._later: list[tuple[float, Sequence[Event]]] = []
+        self._put_off = trio.Event()
         #: Where the turn played last has come to.
         self._reached: _Place | None = None
 
@@ -101,7 +137,7 @@ class ScriptedBackend:
         if self._closed:
             raise AgentFailed("the scripted agent was closed")
         assert self._turn is None, "one turn at a time"
-        turn = self._turn = _Turn(events)
+        turn = self._turn = _Turn(self, events)
         outcome: Outcome = Stopped()
         try:
             with turn.scope:
@@ -118,7 +154,7 @@ class ScriptedBackend:
         for number, step in enumerate(entry.steps[place.step :], place.step + 1):
             await turn.boundary()
             self._reached = attrs.evolve(place, step=number)
-            scene = Scene(prompt.turn_id, text, number, place.tag)
+            scene = Scene(prompt.turn_id, text, number, place.tag, iso(self._now()))
             with contextlib.closing(play(step, scene)) as moves:
                 ended = await turn.perform(moves)
             if ended is not None:
@@ -134,10 +170,45 @@ class ScriptedBackend:
         tag = f"{self._random.getrandbits(32):08x}"
         return _Place(prompt.turn_id, entry.after_first_end, tag)
 
-    def answer(self, permission: Permission) -> None:
-        """The first answer to a call that waits counts; any other is ignored."""
+    async def aside(self, events: EventSink) -> None:
+        """Say what steps have put off, each when its time has come."""
+        while True:
+            self._put_off = trio.Event()
+            due = min((at for at, _ in self._later), default=math.inf)
+            with trio.move_on_at(due):
+                await self._put_off.wait()
+            now = trio.current_time()
+            ripe = [said for at, said in self._later if at <= now]
+            self._later = [(at, said) for at, said in self._later if at > now]
+            for said in ripe:
+                await events(said)
+
+    def put_off(self, seconds: float, events: Sequence[Event]) -> None:
+        """Have these said in so many seconds, whether or not a turn runs then."""
+        self._later.append((trio.current_time() + seconds, events))
+        self._put_off.set()
+
+    def answer(self, answer: Answer) -> None:
+        """The first answer to what waits counts; any other is ignored."""
         if self._turn is not None:
-            self._turn.answer(permission)
+            self._turn.answer(answer)
+
+    async def rewind(self, turn_id: str | None) -> None:
+        """A turn that was taken away cannot be gone on with. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        if self._reached is not None and self._reached.turn_id != turn_id:
+            self._reached = None
+
+    def switch(self, customization_id: str, enablement: Sequence[CustomizationEnablement]) -> None:
+        """Nothing a script does depends on it, but a server that is turned off stops (R-18.23)."""
+        if enablement and not getattr(enablement[0], "enabled", True):
+            self.put_off(0, (ServerChanged(customization_id, McpServerStoppedState()),))
+
+    def control(self, server_id: str, request: ServerRequest) -> None:
+        """A server is up, or down, as soon as that is wanted; it never holds up anything."""
+        if request != "background":
+            state = McpServerReadyState() if request == "start" else McpServerStoppedState()
+            self.put_off(0, (ServerChanged(server_id, state),))
 
     def steer(self, message: Message) -> bool:
         """True: the running turn will say it back. False when none runs."""
@@ -163,17 +234,23 @@ class ScriptedBackend:
             await self._turn.ended.wait()
 
 
+def iso(moment: datetime) -> str:
+    """As the protocol writes times: UTC, with milliseconds and ``Z``."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class _Turn:
     """A turn that runs: its sink, and what the other tasks have left for it."""
 
-    def __init__(self, events: EventSink) -> None:
+    def __init__(self, backend: ScriptedBackend, events: EventSink) -> None:
+        self._backend = backend
         self.scope = trio.CancelScope()
         self.ended = trio.Event()
         self._sink = events
         self._steered: list[Message] = []
-        #: The call that waits for a permission, and the one that came.
-        self._asking: str | None = None
-        self._permission: Permission | None = None
+        #: What the turn waits for, and what came.
+        self._asking: tuple[type[Any], str] | None = None
+        self._answer: Any = None
         #: Set when something was left; a new one before each wait, since an event cannot be reset.
         self._bell = trio.Event()
 
@@ -181,15 +258,16 @@ class _Turn:
         self._steered.append(message)
         self._bell.set()
 
-    def answer(self, permission: Permission) -> None:
-        if permission.call_id == self._asking and self._permission is None:
-            self._permission = permission
+    def answer(self, answer: Answer) -> None:
+        about = answer.request_id if isinstance(answer, Answers) else answer.call_id
+        if self._asking == (type(answer), about) and self._answer is None:
+            self._answer = answer
             self._bell.set()
 
     async def perform(self, moves: Play) -> Outcome | None:
         """Do what a step's player says. Returns the outcome if that ends the turn."""
         start = trio.current_time()
-        answer: Permission | None = None
+        answer: Any = None
         while True:
             try:
                 move = moves.send(answer)
@@ -202,12 +280,14 @@ class _Turn:
                 case Pause(ms, talks):
                     # From the start and not from now: late wake-ups do not add up.
                     await self._pause(start + ms / 1000, talks=talks)
-                case Ask(event):
+                case Wait(events, kind, about):
                     # Before the sink is called: the answer may come while it still works.
-                    self._asking, self._permission = event.call_id, None
-                    await self._emit((event,))
+                    self._asking, self._answer = (kind, about), None
+                    await self._emit(events)
                     answer = await self._answered()
                     start = trio.current_time()
+                case Later(ms, events):
+                    self._backend.put_off(ms / 1000, events)
                 case End(outcome):
                     return outcome
 
@@ -238,14 +318,14 @@ class _Turn:
             if deadline.cancelled_caught:
                 return
 
-    async def _answered(self) -> Permission:
-        while self._permission is None:
+    async def _answered(self) -> Any:
+        while self._answer is None:
             if self._steered:
                 await self._say_steered()
             else:
                 await self._rung()
-        permission, self._asking, self._permission = self._permission, None, None
-        return permission
+        answer, self._asking, self._answer = self._answer, None, None
+        return answer
 
     async def _rung(self) -> None:
         """Wait until something is left that is not there yet. A checkpoint."""

@@ -7,7 +7,7 @@ The first field of a step's class is the key that names the step; field names be
 | ``{"text": s, "times": n, "everyMs": m}`` | `s` n times: one every m ms, or as fast as it goes |
 | ``{"thought": s, "times": n}`` | `s` n times as a thought, as fast as it goes |
 | ``{"tool": {…}}`` | a tool call from start to end, see `Tool` |
-| ``{"usage": {…}}`` | tokens used so far, with the fields of the protocol's `UsageInfo` |
+| ``{"usage": {…}, "cost": {…}, "context": {…}}`` | what was used so far, see `Usage` |
 | ``{"title": s}`` | a name for the conversation |
 | ``{"activity": s}`` | what the agent is doing; null for nothing |
 | ``{"sleepMs": n}`` | nothing for n ms |
@@ -15,26 +15,39 @@ The first field of a step's class is the key that names the step; field names be
 | ``{"fail": s, "resumable": b}`` | the turn ends in error |
 | ``{"crash": s}`` | the backend raises |
 | ``{"hang": true}`` | nothing, until the turn is cancelled |
+| ``{"clientTool": {"name", "input"}}`` | a call of a tool that a client offers |
+| ``{"ask": {…}}`` | questions to people, see `Ask`; the answers are said back |
+| ``{"background": {…}}`` | work beside the turns, see `Background` |
+| ``{"worker": {"title", "steps"}}`` | a tool call whose work a worker does in its own chat |
+| ``{"commands": […]}`` | the slash commands there are now |
+| ``{"customizations": […]}`` | what the agent is customized with now |
+| ``{"notice": s}`` | something the harness says |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeAlias
 
 import attrs
 
 from ahpd.protocol.common import UsageInfo
+from ahpd.protocol.customizations import Customization
+from ahpd.protocol.inputs import ChatInputQuestion
 from ahpd.protocol.jsontext import dumps
-from ahpd.protocol.model import JSON
-from ahpd.protocol.tools import ConfirmationOption
+from ahpd.protocol.model import JSON, Unknown
+from ahpd.protocol.tools import ConfirmationOption, McpAuthRequirement, ToolCallRiskAssessment
 
 #: Most repetitions of one text.
 MAX_TIMES = 10_000_000
 #: Longest time of one step, in milliseconds: a day.
 MAX_MS = 86_400_000
-#: Most options of one confirmation.
+#: Most options of one confirmation, and most questions asked at a time.
 MAX_OPTIONS = 100
+#: Most steps of one worker.
+MAX_WORKER_STEPS = 10_000
+#: Most slash commands, and most customizations.
+MAX_LISTED = 1_000
 
 
 class Misfit(ValueError):
@@ -68,13 +81,29 @@ Milliseconds: TypeAlias = Annotated[
     Rule(f"milliseconds from 0 to {MAX_MS}", lambda v: _is_number(v) and 0 <= v <= MAX_MS),
 ]
 Yes: TypeAlias = Annotated[bool, Rule("true", lambda v: v is True)]
-Options: TypeAlias = Annotated[
-    tuple[ConfirmationOption, ...],
-    Rule(
-        f"an array of at most {MAX_OPTIONS} options",
-        lambda v: isinstance(v, list) and len(v) <= MAX_OPTIONS,
-    ),
-]
+
+
+def array_of(what: str, most: int) -> Rule:
+    """An array with at most so many items."""
+    return Rule(
+        f"an array of at most {most} {what}",
+        lambda value: isinstance(value, list) and len(value) <= most,
+    )
+
+
+Options: TypeAlias = Annotated[tuple[ConfirmationOption, ...], array_of("options", MAX_OPTIONS)]
+
+
+def check_apart(place: str, key: str, values: Iterable[str]) -> None:
+    """Raises `Misfit` when two items of the array at `place` have the same `key`."""
+    seen: set[str] = set()
+    for number, value in enumerate(values):
+        if value in seen:
+            raise Misfit(f"{_A[key]} of its own", f'"{value}" again', (place, number, key))
+        seen.add(value)
+
+
+_A = {"id": "an id", "name": "a name"}
 
 
 # --- the steps as they stand in the file; the first field of each is its key ---------------------
@@ -109,7 +138,9 @@ class Tool:
     `input` is any JSON value; a string stands for itself, anything else for its JSON text.
     With `confirm` the call waits for a permission and offers `options`; denied, it does not run
     and the script goes on. It then takes `takes_ms`, and half of its output is seen half-way.
-    `fail`: it ends badly, and `output` is why.
+    `fail`: it ends badly, and `output` is why. With `result_confirm` somebody has to approve the
+    result. `server` is the id of the MCP server that the tool belongs to; with `auth_required` the
+    call pauses until there is a token for that. `risk` is judged while the call asks.
     """
 
     name: str
@@ -120,16 +151,20 @@ class Tool:
     output: str | None = None
     fail: bool = False
     takes_ms: Milliseconds = 0
+    result_confirm: bool = False
+    server: str | None = None
+    auth_required: McpAuthRequirement | None = None
+    risk: ToolCallRiskAssessment | None = None
 
     def __attrs_post_init__(self) -> None:
         """Raises `Misfit` when the fields contradict each other."""
         if self.options and not self.confirm:
             raise Misfit("true, since there are options", "false", ("confirm",))
-        seen: set[str] = set()
-        for place, option in enumerate(self.options):
-            if option.id in seen:
-                raise Misfit("an id of its own", f'"{option.id}" again', ("options", place, "id"))
-            seen.add(option.id)
+        if self.risk is not None and not self.confirm:
+            raise Misfit("true, since there is a risk to judge", "false", ("confirm",))
+        if self.auth_required is not None and self.server is None:
+            raise Misfit("a string, since a server wants a token", "nothing", ("server",))
+        check_apart("options", "id", (option.id for option in self.options))
 
     @property
     def input_text(self) -> str | None:
@@ -147,10 +182,28 @@ class ToolStep(Step):
 
 
 @attrs.frozen
+class ScriptedCost:
+    """What the turn cost so far, in a currency by its code."""
+
+    amount: float
+    currency: str
+
+
+@attrs.frozen
+class ScriptedContext:
+    """Tokens in the model's context, and how many fit."""
+
+    used: float
+    size: float
+
+
+@attrs.frozen
 class Usage(Step):
-    """Tokens used so far."""
+    """Tokens used so far, as the protocol spells them; what they cost; how full the context is."""
 
     usage: UsageInfo
+    cost: ScriptedCost | None = None
+    context: ScriptedContext | None = None
 
 
 @attrs.frozen
@@ -201,3 +254,105 @@ class Hang(Step):
     """Only a cancel ends this."""
 
     hang: Yes = True
+
+
+@attrs.frozen
+class ClientTool:
+    """A call of a client's tool: `name` as the client calls it, `input` as for `Tool`."""
+
+    name: str
+    input: JSON = None
+
+
+@attrs.frozen
+class ClientToolStep(Step):
+    """A tool is called that a client has to run."""
+
+    client_tool: ClientTool
+
+
+@attrs.frozen
+class Ask:
+    """What is asked: `questions` as the protocol spells them, or a `url` to open, or both."""
+
+    message: str
+    questions: Annotated[tuple[ChatInputQuestion, ...], array_of("questions", MAX_OPTIONS)] = ()
+    url: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Raises `Misfit` when two questions have one id."""
+        known = (each for each in self.questions if not isinstance(each, Unknown))
+        check_apart("questions", "id", (question.id for question in known))
+
+
+@attrs.frozen
+class AskStep(Step):
+    """People are asked."""
+
+    ask: Ask
+
+
+@attrs.frozen
+class Background:
+    """A shell command that goes on for `for_ms`, also beyond its turn; 0: until the chat ends."""
+
+    command: str
+    label: str | None = None
+    for_ms: Milliseconds = 0
+
+
+@attrs.frozen
+class BackgroundStep(Step):
+    """Work begins that no turn waits for."""
+
+    background: Background
+
+
+@attrs.frozen
+class Worker:
+    """A worker called `title`, which plays `steps` in a chat of its own while its call runs."""
+
+    title: str
+    steps: Annotated[tuple[Step, ...], array_of("steps", MAX_WORKER_STEPS)]
+
+
+@attrs.frozen
+class WorkerStep(Step):
+    """A tool call gives its work to a worker."""
+
+    worker: Worker
+
+
+@attrs.frozen
+class ScriptedCommand:
+    """One slash command."""
+
+    name: str
+    description: str = ""
+    argument_hint: str | None = None
+    is_skill: bool = False
+
+
+@attrs.frozen
+class Commands(Step):
+    """The slash commands there are now."""
+
+    commands: Annotated[tuple[ScriptedCommand, ...], array_of("commands", MAX_LISTED)]
+
+    def __attrs_post_init__(self) -> None:
+        """Raises `Misfit` when two commands have one name."""
+        check_apart("commands", "name", (command.name for command in self.commands))
+
+
+@attrs.frozen
+class Customizations(Step):
+    """What the agent is customized with now, as the protocol spells it."""
+
+    customizations: Annotated[tuple[Customization, ...], array_of("customizations", MAX_LISTED)]
+
+
+@attrs.frozen
+class Notice(Step):
+    """Something the harness says."""
+
+    notice: str

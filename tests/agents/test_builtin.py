@@ -8,14 +8,48 @@ import pytest
 import trio
 
 from ahpd.agents.builtin import BUILTIN
-from ahpd.agents.events import Done, Event, Failed, ToolAsks, ToolFinished
+from ahpd.agents.events import (
+    ActivityChanged,
+    BackgroundSet,
+    Done,
+    Event,
+    Failed,
+    QuestionsAsked,
+    TextChunk,
+    ThoughtChunk,
+    TitleProposed,
+    ToolAsks,
+    ToolFinished,
+    ToolInputChunk,
+    ToolOutput,
+    ToolReady,
+    ToolStarted,
+    UsageReport,
+    WorkerEnded,
+)
 from ahpd.agents.plays import ScriptedCrash
-from ahpd.agents.port import Permission
+from ahpd.agents.port import Answers, Permission
 from ahpd.agents.script import load_script
 from ahpd.agents.scripted import ScriptedBackend
 from tests.agents.support import Screen, prompt
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "fixtures" / "scripts").glob("*.json"))
+
+
+#: What every agent does.
+PLAIN = {
+    ActivityChanged,
+    TextChunk,
+    ThoughtChunk,
+    TitleProposed,
+    ToolAsks,
+    ToolFinished,
+    ToolInputChunk,
+    ToolOutput,
+    ToolReady,
+    ToolStarted,
+    UsageReport,
+}
 
 
 def approving(player: ScriptedBackend) -> Screen:
@@ -33,7 +67,7 @@ async def test_the_built_in_tour_shows_one_of_each_in_three_to_four_seconds() ->
     screen, start = approving(player), trio.current_time()
     assert await player.prompt(prompt("What can you do?"), screen) == Done()
     assert 3 <= trio.current_time() - start <= 4
-    assert {type(each) for each in screen.events} == set(Event.__args__)
+    assert {type(each) for each in screen.events} == PLAIN
     assert screen.text.endswith("> What can you do?")
     asked = next(each for each in screen.events if isinstance(each, ToolAsks))
     assert {option.kind for option in asked.options} == {"approve", "deny"}
@@ -50,6 +84,21 @@ async def test_the_built_in_tour_ends_as_well_when_its_question_is_denied() -> N
     screen = Screen(deny)
     assert await player.prompt(prompt("hi"), screen) == Done()
     assert len(screen.only(ToolFinished)) == 1
+
+
+async def test_questions_workers_and_work_beside_turns_have_entries_of_their_own() -> None:
+    player = ScriptedBackend(BUILTIN)
+
+    def answer(event: Event) -> None:
+        if isinstance(event, QuestionsAsked):
+            player.answer(Answers(event.request.id, "decline"))
+
+    screen = Screen(answer)
+    for number, word in enumerate(("ask", "worker", "background")):
+        assert await player.prompt(prompt(f"please {word}", f"t{number}"), screen) == Done()
+    assert screen.only(QuestionsAsked)
+    assert screen.only(WorkerEnded) == [WorkerEnded("t1-call-9", Done())]
+    assert screen.only(BackgroundSet)
 
 
 async def test_words_in_the_prompt_choose_the_short_entries_of_the_built_in_script() -> None:

@@ -12,11 +12,23 @@ from ahpd.agents.plays import STEPS
 from ahpd.agents.script import ECHO, MAX_BYTES, Script, ScriptError, load_script, parse_script
 from ahpd.agents.steps import (
     Activity,
+    Ask,
+    AskStep,
+    Background,
+    BackgroundStep,
+    ClientTool,
+    ClientToolStep,
+    Commands,
     Crash,
+    Customizations,
     Echo,
     Fail,
     Hang,
     Misfit,
+    Notice,
+    ScriptedCommand,
+    ScriptedContext,
+    ScriptedCost,
     Sleep,
     Text,
     Thought,
@@ -24,14 +36,25 @@ from ahpd.agents.steps import (
     Tool,
     ToolStep,
     Usage,
+    Worker,
+    WorkerStep,
 )
-from ahpd.protocol.common import UsageInfo
+from ahpd.protocol.common import ProtectedResourceMetadata, UsageInfo
+from ahpd.protocol.customizations import PluginCustomization
+from ahpd.protocol.inputs import ChatInputTextQuestion
 from ahpd.protocol.model import JSON, wire_name
-from ahpd.protocol.tools import ConfirmationOption
+from ahpd.protocol.tools import (
+    ConfirmationOption,
+    McpAuthRequirement,
+    ToolCallRiskAssessmentCompleteState,
+)
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "fixtures" / "scripts").glob("*.json"))
 
 OPTION: JSON = {"id": "a", "label": "Yes", "kind": "approve"}
+AUTH: JSON = {"reason": "required", "resource": {"resource": "https://files.example/mcp"}}
+QUESTION: JSON = {"id": "q", "kind": "text", "message": "Which?"}
+PLUGIN: JSON = {"type": "plugin", "id": "p", "uri": "file:///p", "name": "P"}
 
 
 def steps(*values: JSON) -> JSON:
@@ -75,7 +98,73 @@ def tool(**values: JSON) -> JSON:
                 )
             ),
         ),
+        (
+            {
+                "tool": {
+                    "name": "look",
+                    "confirm": True,
+                    "resultConfirm": True,
+                    "server": "files",
+                    "authRequired": AUTH,
+                    "risk": {"status": "complete", "kind": "judge", "reason": "r", "safety": 0.5},
+                }
+            },
+            ToolStep(
+                Tool(
+                    "look",
+                    confirm=True,
+                    result_confirm=True,
+                    server="files",
+                    auth_required=McpAuthRequirement(
+                        reason="required",
+                        resource=ProtectedResourceMetadata(resource="https://files.example/mcp"),
+                    ),
+                    risk=ToolCallRiskAssessmentCompleteState(kind="judge", reason="r", safety=0.5),
+                )
+            ),
+        ),
         ({"usage": {"inputTokens": 3}}, Usage(UsageInfo(input_tokens=3))),
+        (
+            {
+                "usage": {},
+                "cost": {"amount": 0.5, "currency": "EUR"},
+                "context": {"used": 1, "size": 2},
+            },
+            Usage(UsageInfo(), ScriptedCost(0.5, "EUR"), ScriptedContext(1, 2)),
+        ),
+        (
+            {"clientTool": {"name": "open", "input": {"a": 1}}},
+            ClientToolStep(ClientTool("open", {"a": 1})),
+        ),
+        (
+            {"ask": {"message": "Well?", "url": "https://x.example", "questions": [QUESTION]}},
+            AskStep(
+                Ask(
+                    "Well?", (ChatInputTextQuestion(id="q", message="Which?"),), "https://x.example"
+                )
+            ),
+        ),
+        (
+            {"background": {"command": "make", "label": "Build", "forMs": 5}},
+            BackgroundStep(Background("make", "Build", 5)),
+        ),
+        (
+            {"worker": {"title": "Look", "steps": [{"worker": {"title": "b", "steps": []}}]}},
+            WorkerStep(Worker("Look", (WorkerStep(Worker("b", ())),))),
+        ),
+        (
+            {
+                "commands": [
+                    {"name": "fix", "description": "d", "argumentHint": "a", "isSkill": True}
+                ]
+            },
+            Commands((ScriptedCommand("fix", "d", "a", True),)),
+        ),
+        (
+            {"customizations": [PLUGIN]},
+            Customizations((PluginCustomization(id="p", uri="file:///p", name="P"),)),
+        ),
+        ({"notice": "a"}, Notice("a")),
         ({"title": "a"}, Title("a")),
         ({"activity": "a"}, Activity("a")),
         ({"activity": None}, Activity(None)),
@@ -120,8 +209,14 @@ def test_a_prompt_that_nothing_fits_is_echoed() -> None:
     assert Script(turns=()).entry_for("y") is ECHO
 
 
-NAMES = "text, thought, tool, usage, title, activity, sleepMs, echo, fail, crash, hang"
-TOOL_KEYS = "name, title, input, confirm, options, output, fail, takesMs"
+NAMES = (
+    "text, thought, tool, usage, title, activity, sleepMs, echo, fail, crash, hang, clientTool, "
+    "ask, background, worker, commands, customizations, notice"
+)
+TOOL_KEYS = (
+    "name, title, input, confirm, options, output, fail, takesMs, resultConfirm, server, "
+    "authRequired, risk"
+)
 TIMES = "a whole number from 1 to 10000000"
 MS = "milliseconds from 0 to 86400000"
 REGEX = "a regular expression of at most 1000 characters"
@@ -229,6 +324,67 @@ BAD: list[tuple[JSON, str]] = [
     (
         tool(confirm=True, options=[OPTION, OPTION]),
         'turns/0/steps/0/tool/options/1/id: expected an id of its own, found "a" again',
+    ),
+    (
+        tool(risk={"status": "loading", "kind": "judge"}),
+        "turns/0/steps/0/tool/confirm: expected true, since there is a risk to judge, found false",
+    ),
+    (
+        tool(authRequired=AUTH),
+        (
+            "turns/0/steps/0/tool/server: "
+            "expected a string, since a server wants a token, found nothing"
+        ),
+    ),
+    (
+        tool(server="x", authRequired={"reason": "why"}),
+        (
+            'turns/0/steps/0/tool/authRequired/reason: expected "required" or "expired" or '
+            "\"insufficientScope\", found 'why'"
+        ),
+    ),
+    (
+        steps({"ask": {"message": "m", "questions": [QUESTION, QUESTION]}}),
+        'turns/0/steps/0/ask/questions/1/id: expected an id of its own, found "q" again',
+    ),
+    (
+        steps({"ask": {"message": "m", "questions": [{**QUESTION, "kind": "txet"}]}}),
+        (
+            "turns/0/steps/0/ask/questions/0/kind: expected object with kind of "
+            '"text", "number", "integer", "boolean", "single-select", "multi-select", '
+            "found 'txet'"
+        ),
+    ),
+    (
+        steps({"ask": {"questions": []}}),
+        "turns/0/steps/0/ask/message: expected a string, found nothing",
+    ),
+    (
+        steps({"worker": {"title": "w", "steps": [{"text": "a"}, {"txet": "a"}]}}),
+        (
+            f"turns/0/steps/0/worker/steps/1: expected a step, one of {NAMES}, "
+            "found 'txet' (did you mean \"text\"?)"
+        ),
+    ),
+    (
+        steps({"worker": {"title": "w"}}),
+        "turns/0/steps/0/worker/steps: expected an array of at most 10000 steps, found nothing",
+    ),
+    (
+        steps({"commands": [{"name": "a"}, {"name": "a"}]}),
+        'turns/0/steps/0/commands/1/name: expected a name of its own, found "a" again',
+    ),
+    (
+        steps({"customizations": [{"type": "plugin", "id": "p"}]}),
+        "turns/0/steps/0/customizations/0/uri: expected string, found nothing",
+    ),
+    (
+        steps({"background": {"command": "make", "forMs": -1}}),
+        f"turns/0/steps/0/background/forMs: expected {MS}, found -1",
+    ),
+    (
+        steps({"usage": {}, "cost": {"amount": 1}}),
+        "turns/0/steps/0/cost/currency: expected a string, found nothing",
     ),
     (tool(takesMs=-1), f"turns/0/steps/0/tool/takesMs: expected {MS}, found -1"),
     (

@@ -9,7 +9,16 @@ from typing import TypeAlias
 import trio
 
 from ahpd.agents.events import Event, Outcome, Stopped
-from ahpd.agents.port import AgentFailed, EventSink, OpenRequest, Permission, Prompt
+from ahpd.agents.port import (
+    AgentFailed,
+    Answer,
+    EventSink,
+    OpenRequest,
+    Permission,
+    Prompt,
+    ServerRequest,
+)
+from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
 from ahpd.protocol.root import AgentCapabilities, AgentInfo, MultipleChatsCapability
 from ahpd.protocol.uris import URI
@@ -26,13 +35,21 @@ class Puppet:
         #: The turn it works on; None while it is idle.
         self.prompted: Prompt | None = None
         self.prompts: list[Prompt] = []
+        #: Every answer it got, and those to calls that asked for permission.
+        self.answers: list[Answer] = []
         self.permissions: list[Permission] = []
+        #: What it was told to forget, to switch and to do with servers.
+        self.rewinds: list[str | None] = []
+        self.switched: dict[str, Sequence[CustomizationEnablement]] = {}
+        self.controlled: list[tuple[str, ServerRequest]] = []
         self.steered: list[Message] = []
         self.cancels = 0
         self.deaf = False
         self.closed = False
         self._deeds: deque[Deed] = deque()
         self._news = trio.Event()
+        self._asides: deque[Deed] = deque()
+        self._aside_news = trio.Event()
 
     # ---- the strings ------------------------------------------------------------------------
 
@@ -52,6 +69,16 @@ class Puppet:
         """No longer deaf; it obeys a cancel that came before."""
         self.deaf = False
         self._wake()
+
+    def mutter(self, *events: Event) -> None:
+        """Have it say these beside the turns, whether or not one runs."""
+        self._asides.append(events)
+        self._aside_news.set()
+
+    def collapse(self, error: Exception) -> None:
+        """Have it break down beside the turns."""
+        self._asides.append(error)
+        self._aside_news.set()
 
     def _pull(self, deed: Deed) -> None:
         if self.prompted is not None:
@@ -91,9 +118,40 @@ class Puppet:
                 return deed
             await events(deed)
 
-    def answer(self, permission: Permission) -> None:
+    async def aside(self, events: EventSink) -> None:
         """See `Backend`."""
-        self.permissions.append(permission)
+        while True:
+            if not self._asides:
+                self._aside_news = trio.Event()
+                await self._aside_news.wait()
+                continue
+            deed = self._asides.popleft()
+            if isinstance(deed, Exception):
+                raise deed
+            if isinstance(deed, Sequence):
+                await events(deed)
+
+    def answer(self, answer: Answer) -> None:
+        """See `Backend`."""
+        self.answers.append(answer)
+        if isinstance(answer, Permission):
+            self.permissions.append(answer)
+
+    async def rewind(self, turn_id: str | None) -> None:
+        """See `Backend`."""
+        assert self.prompted is None, f"rewound to {turn_id} while {self.prompted} runs"
+        await trio.lowlevel.checkpoint()
+        if self.agent.rewinding_fails is not None:
+            raise AgentFailed(self.agent.rewinding_fails)
+        self.rewinds.append(turn_id)
+
+    def switch(self, customization_id: str, enablement: Sequence[CustomizationEnablement]) -> None:
+        """See `Backend`."""
+        self.switched[customization_id] = enablement
+
+    def control(self, server_id: str, request: ServerRequest) -> None:
+        """See `Backend`."""
+        self.controlled.append((server_id, request))
 
     def steer(self, message: Message) -> bool:
         """See `Backend`."""
@@ -114,12 +172,18 @@ class Puppet:
 
 
 class PuppetAgent:
-    """Makes puppets. `broken`: opening one fails with this; `opens_in`: it takes that long."""
+    """Makes puppets. `broken`: opening one fails with this; `opens_in`: it takes that long.
 
-    can_resume = True
+    What it can do may be changed at any time; `rewinding_fails`: it can, but fails with this.
+    """
 
     def __init__(self, provider: str = "puppet", *, takes_steering: bool = True) -> None:
         self.takes_steering = takes_steering
+        self.can_resume = True
+        self.can_rewind = True
+        self.can_switch = True
+        self.can_control = True
+        self.rewinding_fails: str | None = None
         self.broken: str | None = None
         self.opens_in = 0.0
         #: Every puppet ever made, and the last one of each chat.
