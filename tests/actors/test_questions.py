@@ -190,7 +190,7 @@ async def test_an_answer_within_its_question_is_taken(question: str, value: JSON
         assert await it.why(completed("q", **{"name": text("Ahp"), question: value})) is None
         (answer,) = it.puppet.answers
         assert isinstance(answer, Answers)
-        assert answer.answers[question].wire()["value"] == value  # type: ignore[call-overload, index]
+        assert answer.answers[question].wire()["value"] == value
 
 
 async def test_a_draft_may_be_half_an_answer_until_the_request_is_accepted() -> None:
