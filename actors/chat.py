@@ -7,8 +7,8 @@ The next run starts when the last one is over, so nothing of one turn can get in
 
 What ends a turn: the agent (done, or failed, or silent for too long), a client's cancel, or this
 actor starting again after it crashed. Each is one action with a duration (invariant 7), and what an
-agent says after it is not shown; what it asks after it is refused at once. A client that takes the
-conversation back to an earlier turn drops the running one with it.
+agent says after it is not shown; what it asks after it is refused at once. A running turn that is
+dropped because somebody takes the conversation back to an earlier one is cancelled before.
 
 What happens to waiting messages: a steering message goes to the running agent, if it takes such;
 otherwise the turn is ended and the message starts the next one. Queued messages start, in order,
@@ -238,8 +238,8 @@ class Chat(Actor[Incoming]):
             lacks=held_for(self._host, dispatch.origin.client_id, self._agent).reason,
             refuses=refusal_of(self._agent),
         )
-        running = self._state.active_turn
         if isinstance(wanted, act.ChatTruncatedAction) and rules.judge(case, wanted) is None:
+            self._end_turn(Stopped())  # it is dropped, but every turn ends (invariant 7)
             self._reach(wanted.turn_id)
         match desk.take(dispatch, lambda _, action: rules.judge(case, action)):
             case act.ChatTurnStartedAction() as action:
@@ -253,7 +253,8 @@ class Chat(Actor[Incoming]):
             case act.ChatTurnCancelledAction() as action:
                 self._turn_is_over(action.turn_id, Stopped())
             case act.ChatTruncatedAction() as action:
-                self._note_cut(action, running)
+                # What is queued waits for a person, who went back to say something else.
+                self._channel.cut, self._queue_held = (action.turn_id,), True
             case None:
                 if isinstance(wanted, SessionTitleChangedAction):
                     self._renamed(channel, wanted)
@@ -278,16 +279,6 @@ class Chat(Actor[Incoming]):
                 windowed=act.ChatTurnsLoadedAction(turns=page.turns, turns_next_cursor=page.older),
                 page=(page.start, page.end),
             )
-
-    def _note_cut(self, action: act.ChatTruncatedAction, running: ActiveTurn | None) -> None:
-        """Turns are gone, and a running one with them: the agent has to hear of it (R-9.70).
-
-        What is queued waits for a person, who took the conversation back to say something else.
-        """
-        self._channel.cut = (action.turn_id,)
-        self._queue_held = True
-        if running is not None:
-            self._turn_is_over(running.id, Stopped())
 
     def _find_chat(self, uri: URI) -> ChatState | None:
         channel = self._host.ledger.find(uri)
