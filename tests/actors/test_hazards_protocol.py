@@ -70,8 +70,8 @@ async def test_b04_the_root_is_always_spelled_one_way() -> None:
 # ---- B05: who may say what ----------------------------------------------------------------------
 
 CHANNELS = {"root": ROOT, "session": S, "chat": C}
-#: Renaming a chat is sent to its channel (quirk 22).
-ELSEWHERE = {("session/titleChanged", "chat")}
+#: A chat is renamed and configured on its own channel (quirk 22, R-8.42).
+ELSEWHERE = {("session/titleChanged", "chat"), ("session/configChanged", "chat")}
 
 
 @pytest.mark.parametrize("kind", CHANNELS)
@@ -411,6 +411,7 @@ SERVED = {
     "disposeSession", "createChat", "disposeChat", "fetchTurns", "resourceRequest",
     "resourceRead", "resourceWrite", "resourceList", "resourceCopy", "resourceMove",
     "resourceDelete", "resourceResolve", "resourceMkdir", "createResourceWatch", "completions",
+    "authenticate", "resolveSessionConfig", "sessionConfigCompletions",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from actors.rules.chat import RULES, Case, judge
 from ahpd.protocol.actions import ACTIONS, StateAction
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.codec import decode
-from ahpd.protocol.session_actions import SessionTitleChangedAction
+from ahpd.protocol.session_actions import SessionConfigChangedAction, SessionTitleChangedAction
 from tests.actors.support import C, readable
 
 QUESTIONS = [
@@ -19,8 +19,8 @@ QUESTIONS = [
     {"id": "number", "kind": "number", "message": "?"},
     {"id": "integer", "kind": "integer", "message": "?"},
     {"id": "boolean", "kind": "boolean", "message": "?"},
-    {"id": "one", "kind": "single-select", "message": "?", "options": []},
-    {"id": "many", "kind": "multi-select", "message": "?", "options": []},
+    {"id": "one", "kind": "single-select", "message": "?", "options": [{"id": "a", "label": "A"}]},
+    {"id": "many", "kind": "multi-select", "message": "?", "options": [{"id": "a", "label": "A"}]},
 ]
 
 CHAT: ChatState = decode(
@@ -58,7 +58,7 @@ def answered(kind: str, value: Any, state: str = "submitted") -> dict[str, Any]:
 TEXT = answered("text", "a")
 VALUES = {
     "text": TEXT,
-    "number": answered("number", 1.5),
+    "number": answered("number", 2),
     "boolean": answered("boolean", True),
     "selected": answered("selected", "a"),
     "selected-many": answered("selected-many", ["a"]),
@@ -128,4 +128,4 @@ def test_there_is_a_rule_for_every_action_that_clients_may_send_to_a_chat() -> N
         if info.channel == "chat" and info.client_may_dispatch
         for cls in info.classes
     }
-    assert set(RULES) == wanted | {SessionTitleChangedAction}
+    assert set(RULES) == wanted | {SessionTitleChangedAction, SessionConfigChangedAction}
