@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from supervisors._calls import Reply, Runner, current_runner
+from supervisors._contain import speakable
 from supervisors._links import Broken, Down, Monitor
 from supervisors._mailbox import Envelope
 from supervisors._ref import Ref
@@ -187,6 +188,12 @@ async def _run_helper(
     try:
         with helper.scope:
             await fn(*args)
+    except trio.Cancelled:
+        raise
+    except BaseException as error:
+        if (shown := speakable(error)) is not error:
+            raise shown from error
+        raise
     finally:
         helper.done = True
 
@@ -204,10 +211,17 @@ async def run_actor(life: Life) -> None:
     cell.runner.kind = actor.kind
     async with trio.open_nursery() as nursery:
         life.nursery = nursery
-        await actor.on_start()
-        life.ready()
-        await serve(life, actor.handle)
-        await actor.on_stop(life.stop_reason or life.quit_reason or "")
+        try:
+            await actor.on_start()
+            life.ready()
+            await serve(life, actor.handle)
+            await actor.on_stop(life.stop_reason or life.quit_reason or "")
+        except trio.Cancelled:
+            raise
+        except BaseException as error:
+            if (shown := speakable(error)) is not error:
+                raise shown from error
+            raise
         if nursery.child_tasks:
             nursery.cancel_scope.cancel(reason=f"{cell.path} ended")
 

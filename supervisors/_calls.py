@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import Generic, TypeVar
 
 import attrs
 import trio
 
+from supervisors._contain import raised_by
 from supervisors.errors import Failure
 
 R = TypeVar("R")
@@ -125,17 +127,23 @@ class Reply(Generic[R]):
 class Receipt(Reply[None]):
     """In the reply slot of a message that nobody waits for, but whose loss somebody wants to know.
 
-    It is lost when the actor ends before it was done with it, in hand or still waiting.
+    It is lost when the actor ends before it was done with it, in hand or still waiting, and when
+    the actor rejects it. What `on_lost` raises goes to `hurt`.
     """
 
-    __slots__ = ("_on_lost",)
+    __slots__ = ("_hurt", "_on_lost")
 
-    def __init__(self, on_lost: Callable[[Failure], None]) -> None:
+    def __init__(
+        self, on_lost: Callable[[Failure], None], hurt: Callable[[BaseException], None]
+    ) -> None:
         super().__init__(None, float("inf"))
         self._on_lost = on_lost
+        self._hurt = hurt
 
     def fail(self, failure: Failure) -> None:
         """It was lost: say so, once."""
         if not self.done:
             super().fail(failure)
-            self._on_lost(failure)
+            error = raised_by(partial(self._on_lost, failure))
+            if error is not None:
+                self._hurt(error)

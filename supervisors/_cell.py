@@ -13,7 +13,7 @@ import trio
 
 from supervisors._calls import Reply, Runner
 from supervisors._events import Settled
-from supervisors._exits import Crash, Exit, ExitKind
+from supervisors._exits import Crash, Exit, ExitKind, said
 from supervisors._links import Broken, Down, Watchers
 from supervisors._mailbox import Envelope, Mailbox, Shut
 from supervisors._spec import ChildSpec, SupervisorSpec, WhileDown
@@ -170,6 +170,7 @@ class Life:
 
     def ask_stop(self, reason: str) -> None:
         """Ask for an orderly end, between two messages."""
+        reason = said(reason)
         if self.supervisor is not None:
             self.supervisor.ask_stop(reason)
         else:
@@ -179,7 +180,7 @@ class Life:
 
     def quit(self, reason: str) -> None:
         """End by itself, between two messages."""
-        self.quit_reason = reason
+        self.quit_reason = said(reason)
         self.attention = True
         self.cell.mailbox.wake()
 
@@ -229,14 +230,15 @@ class Life:
             reply.fail(failure)
         if cell.spec.mailbox.while_down is WhileDown.REFUSE and cell.mailbox.shut is None:
             cell.close(Shut(ActorGone, kind, f"down: {exit}"), crash)
-        cell.mailbox.discard_urgent(lambda message: isinstance(message, (Down, Broken)))
+        cell.mailbox.discard_urgent(lambda message: type(message) in (Down, Broken))
         for undo in list(self.subscriptions or ()):
             undo()
         if cell.probe is not None:
             cell.probe.ended(cell, exit)
         if cell.watchers is not None:
             watchers, cell.watchers = cell.watchers, None
-            watchers.tell(cell.path, exit)
+            for error in watchers.tell(cell.path, exit):
+                cell.system.hook_failed(cell.path, "a monitor", error)
         return exit
 
     def _exit(self, crash: Crash | None, *, finished: bool) -> Exit:

@@ -156,7 +156,6 @@ class Policy:
         """The commands that follow from `event` at `now` (seconds; never earlier than before)."""
         assert not self._ended, f"{event} after the end"
         self._now = now
-        self._out = []
         self._dispatch(event)
         self._advance()
         while self.wake_at <= now:
@@ -164,7 +163,9 @@ class Policy:
                 break
             self._fire_due()
             self._advance()
-        return self._out
+        # Nothing of them is kept: their exits hold on to the frames of what crashed.
+        out, self._out = self._out, []
+        return out
 
     @property
     def wake_at(self) -> float:
@@ -305,7 +306,7 @@ class Policy:
     def _unasked(self, child: Child, exit: Exit, *, starting: bool) -> None:
         """It went down by itself."""
         if exit.abnormal:
-            self._exits.append(exit)
+            self._exits.append(exit.without_frames)
         verdict = VERDICTS[exit.kind][child.spec.restart]
         if starting and self._booting and self.spec.beyond is Beyond.ESCALATE:
             self._tell(Note.EXITED, child, str(exit), next="the supervisor fails", exit=exit)

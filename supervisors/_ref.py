@@ -87,17 +87,21 @@ class Ref(Generic[M]):
         waits. Raises what `cast` raises, and `WaitCycle` when the receiver waits for this sender.
 
         `on_lost` is called once when the message was sent and the actor ended before it was done
-        with it: while it waited, or in the middle of it. It is sync and must not raise.
+        with it (while it waited, or in the middle of it), or answered it with `Reject`. It is sync;
+        what it raises is reported and hurts nobody.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         mailbox = self._open_mailbox()
-        receipt = None if on_lost is None else Receipt(on_lost)
+        receipt = None if on_lost is None else Receipt(on_lost, self._on_lost_failed)
         if self._offer(mailbox, message, cost, receipt, urgent):
             await trio.lowlevel.cancel_shielded_checkpoint()
         elif self._refuse(mailbox, cost) and not urgent:
             await self._wait_for_room(mailbox, message, cost, receipt)
         else:
             raise MailboxFull(self.path, f"mailbox full: {_depth(mailbox)}")
+
+    def _on_lost_failed(self, error: BaseException) -> None:
+        self._system.hook_failed(self.path, "on_lost", error)
 
     # ---- calls ----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, Protocol
 
@@ -14,9 +15,10 @@ import attrs
 import trio
 
 from supervisors._cell import Cell, Life
+from supervisors._contain import raised_by
 from supervisors._driver import ChildInfo, Driver, SupervisorStats
 from supervisors._events import Note
-from supervisors._exits import Exit, ExitKind
+from supervisors._exits import Crash, Exit, ExitKind
 from supervisors._links import Broken, Down, Monitor
 from supervisors._probe import Probe, Strike
 from supervisors._ref import Ref
@@ -118,14 +120,18 @@ class System:
     def monitor(self, path: str, tell: Callable[[Down], None]) -> Monitor:
         """Call `tell` once when the actor at `path` ends; at once when nobody runs there.
 
-        Sync. `tell` runs in the middle of things: it must not wait or raise.
+        Sync. `tell` runs in the middle of things: it must not wait, and what it raises is reported
+        and hurts nobody.
         """
         self._numbers += 1
         number = self._numbers
         cell = self.registry.get(path)
         if cell is None or cell.life is None:
             last = cell.last_exit if cell is not None else None
-            tell(Down(path, number, last or Exit(ExitKind.LOST, "no actor at this path")))
+            down = Down(path, number, last or Exit(ExitKind.LOST, "no actor at this path"))
+            error = raised_by(partial(tell, down))
+            if error is not None:
+                self.hook_failed(path, "a monitor", error)
             return Monitor(number, path, lambda: None)
         watchers = cell.watch()
         watchers.add(number, lambda exit: tell(Down(path, number, exit)))
@@ -176,10 +182,14 @@ class System:
             return
         cell = self.registry.get(path)
         incarnation = cell.incarnation if cell is not None else 0
-        try:
-            self._sink(Report(self.now(), note, path, incarnation, text, next, exit))
-        except Exception:  # noqa: BLE001 who looks must not hurt what is looked at
+        report = Report(self.now(), note, path, incarnation, text, next, exit)
+        # Who looks must not hurt what is looked at.
+        if raised_by(partial(self._sink, report)) is not None:
             self._sink = None
+
+    def hook_failed(self, path: str, what: str, error: BaseException) -> None:
+        """Report what a hook raised."""
+        self.report(Note.HOOK_FAILED, path, f"{what} failed: {Crash(error).text}")
 
     def new_probe(self, path: str) -> Probe | None:
         """What a new path is looked at with from its start, if anything."""
