@@ -61,9 +61,10 @@ class Actor(Generic[M]):
     async def handle(self, message: M) -> Any:
         """Handle one message; the value returned is the reply when it was a call.
 
-        `Reject` answers a call with a refusal. Any other exception is a crash. What waits on the
-        outside belongs in a helper (`spawn`) that casts its results back: while this runs, nothing
-        else of this actor's mailbox does, stops included.
+        `Reject` answers a call with a refusal, and tells the `on_lost` of a send. Any other
+        exception is a crash, and so is `Reject` when nobody can be told: of a cast, or of a send
+        without `on_lost`. What waits on the outside belongs in a helper (`spawn`) that casts its
+        results back: while this runs, nothing else of this actor's mailbox does, stops included.
         """
         raise NotImplementedError
 
@@ -173,7 +174,7 @@ class Actor(Generic[M]):
         """Die together with the actor at `path`: an end of either but a normal one ends both.
 
         With `traps_links` this side gets `Broken` instead. When nobody runs there it is broken at
-        once.
+        once. Two incarnations are linked once, however often and from whichever side it is asked.
         """
         self._life.cell.system.link(self._life, path)
 

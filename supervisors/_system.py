@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import attrs
 import trio
 
-from supervisors._cell import Cell, Life
+from supervisors._cell import Life
 from supervisors._contain import raised_by
 from supervisors._driver import ChildInfo, Driver, SupervisorStats
 from supervisors._events import Note
@@ -145,12 +145,18 @@ class System:
             last = cell.last_exit if cell is not None else None
             self._break(life, path, last or Exit(ExitKind.LOST, "no actor at this path"))
             return
-        self._link_one_way(life.cell, other)
-        self._link_one_way(cell, life)
+        if other is life or (life.links is not None and other in life.links):
+            return
+        self._link_one_way(life, other)
+        self._link_one_way(other, life)
 
-    def _link_one_way(self, ends: Cell, dying: Life) -> None:
-        """When the actor at `ends` ends, the life `dying` is to die."""
+    def _link_one_way(self, ending: Life, dying: Life) -> None:
+        """When the life `ending` ends, the life `dying` is to die."""
         number = self.number()
+        ends = ending.cell
+        if dying.links is None:
+            dying.links = set()
+        dying.links.add(ending)
 
         def undo() -> None:
             if ends.watchers is not None:
@@ -158,6 +164,8 @@ class System:
 
         def broken(exit: Exit) -> None:
             dying.unsubscribe(undo)
+            if dying.links is not None:
+                dying.links.discard(ending)
             # In an ordered stop of everything each actor gets its turn and its grace.
             if exit.kind is not ExitKind.NORMAL and not self.stopping:
                 self._break(dying, ends.path, exit)
@@ -247,13 +255,17 @@ class SupervisorRef:
         return Ref(self._system, path)
 
     async def stop_child(self, id: str, reason: str = "stopped by hand") -> Exit:
-        """Bring a child down, to stay down, and say how it ended."""
+        """Bring a child down, to stay down, and say how it ended.
+
+        A restart by hand that comes while it stops is done after the stop, as if it had come then.
+        """
         exit = await self._system.driver(self.path).stop_child(id, reason).wait()
         return exit or Exit(ExitKind.STOPPED, reason)
 
     async def restart_child(self, id: str) -> Ref[Any]:
         """Stop it if it is up, with its group; start it, parked or not, its intensity forgotten.
 
+        A temporary child too; those of its group are forgotten, as in any restart of the group.
         Raises `StartFailed` when it does not come up.
         """
         driver = self._system.driver(self.path)
