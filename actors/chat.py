@@ -266,12 +266,12 @@ class Chat(Actor[Incoming]):
         page = page_before(self._state, cursor, self._host.settings.page)
         if page is None:
             raise Reject(f"the chat has no turns behind the cursor {cursor}")
-        turns, older = page
         self._host.ledger.append(
             self._channel,
-            act.ChatTurnsLoadedAction(turns=turns),
+            act.ChatTurnsLoadedAction(turns=page.turns),
             self._state,
-            windowed=act.ChatTurnsLoadedAction(turns=turns, turns_next_cursor=older),
+            windowed=act.ChatTurnsLoadedAction(turns=page.turns, turns_next_cursor=page.older),
+            page=(page.start, page.end),
         )
 
     # ---- the agent ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from actors.paging import Window
 from actors.replay import ReplayWindow
 from actors.subscriptions import Listener
 from ahpd.protocol.uris import URI
@@ -20,13 +21,11 @@ from ahpd.protocol.uris import URI
 class Baseline:
     """That a client was given a channel's state at `seq` and everything after, without a gap.
 
-    `windowed`: the state held only the newest turns, from the one with the id `oldest` on ("": none
-    of them).
+    `window`: which turns it holds, when the state had only the newest ones.
     """
 
     seq: int
-    windowed: bool = False
-    oldest: str = ""
+    window: Window | None = None
 
 
 @attrs.define(eq=False)

@@ -102,8 +102,6 @@ class Connection(Actor[Incoming]):
         self.is_old = False
         self.record: ClientRecord | None = None
         self.locale: str | None = None
-        #: The oldest turn that this connection was given of each chat it holds in part; "": none.
-        self.oldest: dict[URI, str] = {}
         self.outbox = Outbox(lambda: host.settings.client_queue_bytes, self._overflowed)
         self._beside = trio.CapacityLimiter(host.settings.open_requests)
         self._hangup = Hangup(1001, "the host stops")
@@ -213,8 +211,9 @@ class Connection(Actor[Incoming]):
 
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """An envelope of a channel it is subscribed to."""
-        text = entry.windowed_frame() if subscription.windowed else entry.frame
-        self.outbox.put_entry(entry, text, subscription.hold)
+        text = subscription.frame_of(entry)
+        if text is not None:
+            self.outbox.put_entry(entry, text, subscription.hold)
 
     def tell(self, frame: Frame) -> None:
         """A notification."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from actors.clients import ClientRecord
+from actors.clients import Baseline, ClientRecord
 from actors.grace import leave_sessions
 from actors.ledger import Channel
 from actors.snapshots import Taken, take, write_ahead
-from actors.subscribing import Deferred, begin, note_window
+from actors.subscribing import Deferred, begin
 from actors.subscriptions import Subscription
 from ahpd.protocol.connection import InitializeParams, ReconnectParams
 from ahpd.protocol.errors import ErrorCode, ProtocolError
@@ -113,6 +113,7 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
     current = host.ledger.seq
     snapshots = [take(channel, current) for channel in channels if not channel.closed]
     replayed = False
+    heard: dict[URI, Subscription] = {}
 
     def make(id: Id) -> Frame:
         nonlocal replayed
@@ -121,9 +122,9 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
         if not replayed:
             listed = [taken.wire(texts) for taken in snapshots if not taken.channel.closed]
             return frame(success(id, {"type": "snapshot", "snapshots": listed}))
-        here = {channel.uri for channel in open_now}
-        missing = [uri for uri in wanted if uri not in here]
-        return _replay(connection, id, seen, here, missing)
+        heard.update((channel.uri, _resumed(record, channel, seen)) for channel in open_now)
+        missing = [uri for uri in wanted if uri not in heard]
+        return _replay(connection, id, seen, heard, missing)
 
     def after() -> None:
         if not replayed:
@@ -131,10 +132,7 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
             return
         for channel in channels:
             if not channel.closed:
-                baseline = record.baselines[channel.uri]
-                subscription = Subscription(windowed=baseline.windowed)
-                host.subscriptions.add(connection, channel.uri, subscription)
-                note_window(connection, channel.uri, baseline)
+                host.subscriptions.add(connection, channel.uri, heard[channel.uri])
 
     return Deferred(make, after)
 
@@ -154,16 +152,31 @@ def _has_baseline(record: ClientRecord, channel: Channel, seen: float) -> bool:
     return baseline is not None and baseline.seq <= seen
 
 
+def _resumed(record: ClientRecord, channel: Channel, seen: float) -> Subscription:
+    """A subscription that goes on with what the client held when it saw that number."""
+    baseline = record.baselines[channel.uri]
+    if baseline.window is None:
+        return Subscription()
+    window = baseline.window.as_of(seen)
+    record.baselines[channel.uri] = Baseline(baseline.seq, window)
+    return Subscription(window=window)
+
+
 def _replay(
-    connection: Connection, id: Id, seen: float, here: set[URI], missing: list[URI]
+    connection: Connection,
+    id: Id,
+    seen: float,
+    heard: Mapping[URI, Subscription],
+    missing: list[URI],
 ) -> Frame:
     """The answer made of the envelopes' own texts: none is encoded again."""
     record = connection.record
     assert record is not None
     texts: list[bytes] = []
-    for entry in connection.host.window.since(seen, here, record.client_id):
-        windowed = record.baselines[entry.channel.uri].windowed and entry.windowed is not None
-        texts.append(entry.windowed if windowed and entry.windowed else entry.params)
+    for entry in connection.host.window.since(seen, heard, record.client_id):
+        text = heard[entry.channel.uri].text_of(entry)
+        if text is not None:
+            texts.append(text)
     head = b'{"jsonrpc":"2.0","id":' + dumps(id) + b',"result":{"type":"replay","actions":['
     tail = b'],"missing":' + dumps(missing) + b"}}"
     return Frame(head + b",".join(texts) + tail)

@@ -79,6 +79,7 @@ class Entry:
     `audience`: a private answer, for that client's connection alone; None: for all subscribers.
     `asker`: the connection that a private answer goes to while it lives.
     `windowed`: the text for subscribers that hold only the newest turns, where it differs.
+    `page`: the places in the chat, from and before, of older turns that it brings.
     """
 
     seq: int
@@ -88,6 +89,7 @@ class Entry:
     audience: str | None = None
     asker: object | None = None
     windowed: bytes | None = None
+    page: tuple[int, int] | None = None
     frame: Frame = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -147,17 +149,20 @@ class Ledger:
         origin: Origin | None = None,
         raw: JSON = None,
         windowed: StateAction | None = None,
+        page: tuple[int, int] | None = None,
     ) -> bool:
         """Number `action`, make `state` the channel's, and queue the envelope for all subscribers.
 
         `raw` is a client's action as it came, echoed unchanged (R-5.29). `windowed` is what
-        subscribers are told instead that hold only the newest turns. False when the channel is
-        closed: what an agent still says to it then is lost on purpose.
+        subscribers are told instead that hold only the newest turns, when it brings a `page` of
+        older ones that these can take. False when the channel is closed: what an agent still says
+        to it then is lost on purpose.
         """
         if channel.closed:
             return False
         other = None if windowed is None else dumps(windowed.wire())
         entry = self._entry(channel, action, raw, origin, None)
+        entry.page = page
         if other is not None:
             entry.windowed = _params(channel, other, entry.seq, origin, None)
         channel.state = state

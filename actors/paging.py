@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 
+import attrs
+
 from ahpd.protocol.chat import ChatState, Turn, Turns
 
 _MARK = "before:"
@@ -29,28 +31,68 @@ def turn_of(cursor: str) -> str | None:
     return text.removeprefix(_MARK) if text.startswith(_MARK) else None
 
 
-def newest(chat: ChatState, count: int) -> ChatState:
-    """The chat with about `count` of its newest turns, and a cursor when there are older ones."""
-    if len(chat.turns) <= count:
-        return chat
-    kept = chat.turns[len(chat.turns) - count :]
-    cursor = cursor_of(kept[0].id if kept else "")
-    return chat.evolve(turns=Turns(kept), turns_next_cursor=cursor)
+def newest(chat: ChatState, count: int) -> tuple[ChatState, int]:
+    """The chat with about `count` of its newest turns, and where in the chat they start.
+
+    It has a cursor when there are older ones. At least one is given: the last turn may be resumed,
+    and whoever does not have it cannot follow that.
+    """
+    start = len(chat.turns) - max(count, 1)
+    if start <= 0:
+        return chat, 0
+    kept = chat.turns[start:]
+    return chat.evolve(turns=Turns(kept), turns_next_cursor=cursor_of(kept[0].id)), start
 
 
-def page_before(
-    chat: ChatState, cursor: str, count: int
-) -> tuple[tuple[Turn, ...], str | None] | None:
-    """Up to `count` turns before the cursor's, oldest first, and the cursor for those before.
+@attrs.frozen
+class Page:
+    """Turns of a chat: those from `start` on, before `end`. `older` is the cursor for the rest."""
+
+    turns: tuple[Turn, ...]
+    start: int
+    end: int
+    older: str | None
+
+
+def page_before(chat: ChatState, cursor: str, count: int) -> Page | None:
+    """Up to `count` turns before the cursor's, oldest first.
 
     None when the cursor is not one of ours, or its turn is no longer there.
     """
     turn_id = turn_of(cursor)
-    if turn_id is None:
-        return None
-    end = chat.turns.index_of(turn_id) if turn_id else len(chat.turns)
+    end = chat.turns.index_of(turn_id) if turn_id else -1
     if end < 0:
         return None
     start = max(0, end - count)
-    page = tuple(chat.turns[start:end])
-    return page, cursor_of(page[0].id) if start > 0 else None
+    turns = tuple(chat.turns[start:end])
+    return Page(turns, start, end, cursor_of(turns[0].id) if start > 0 else None)
+
+
+class Window:
+    """Which turns of a chat a subscriber holds: all from some place on.
+
+    A page goes to all subscribers (R-9.73), but one that would leave a hole in what a subscriber
+    holds, or that holds nothing new for it and an older cursor, is not for that one.
+    """
+
+    def __init__(self, seq: int, start: int) -> None:
+        #: (number, place): from that number on, the subscriber holds the turns from that place on.
+        self._steps = [(seq, start)]
+
+    @property
+    def start(self) -> int:
+        """The place of the oldest turn that it holds."""
+        return self._steps[-1][1]
+
+    def takes(self, seq: int, start: int, end: int) -> bool:
+        """Whether the page of that number is for this subscriber, which then holds it too."""
+        if not start < self.start <= end:
+            return False
+        self._steps.append((seq, start))
+        return True
+
+    def as_of(self, seen: float) -> Window:
+        """What is held by a client that has seen up to this number."""
+        made = Window(*self._steps[0])
+        made._steps += [step for step in self._steps[1:] if step[0] <= seen]
+        return made

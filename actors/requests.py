@@ -117,7 +117,7 @@ def _cursor(connection: Connection, row: SessionSummary) -> str:
 def _read_cursor(connection: Connection, cursor: str) -> tuple[str, URI]:
     """R-7.26: made here, and not valid on another connection."""
     try:
-        path, moment, uri = base64.urlsafe_b64decode(cursor).decode().split("\n")
+        path, moment, uri = base64.urlsafe_b64decode(cursor).decode().split("\n", 2)
     except ValueError:
         path = moment = uri = ""
     if path != connection.path:
@@ -147,18 +147,16 @@ async def _fetch_turns(connection: Connection, params: FetchTurnsParams) -> Fetc
     chat = _find(connection, params.channel, "chat")
     cursor = params.cursor
     if cursor is None:
-        oldest = connection.oldest.get(chat.uri)
-        if oldest is None or (oldest and chat.state.turns.index_of(oldest) <= 0):
+        subscription = connection.host.subscriptions.find(connection, chat.uri)
+        window = subscription.window if subscription is not None else None
+        if window is None or not 0 < window.start < len(chat.state.turns):
             return FetchTurnsResult()
-        cursor = cursor_of(oldest)
-    page = page_before(chat.state, cursor, connection.host.settings.page)
-    if page is None:
+        cursor = cursor_of(chat.state.turns[window.start].id)
+    elif page_before(chat.state, cursor, connection.host.settings.page) is None:
         raise ProtocolError(
             ErrorCode.INVALID_PARAMS, "fetchTurns: cursor: not one that this chat gave"
         )
     await connection.find(chat.path).call(LoadTurns(cursor), within=_within(connection))
-    if page[0]:
-        connection.oldest[chat.uri] = page[0][0].id
     return FetchTurnsResult()
 
 

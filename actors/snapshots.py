@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from actors.ledger import Channel
-from actors.paging import newest
+from actors.paging import Window, newest
 from actors.subscriptions import Subscription
 from ahpd.protocol.chat import ChatState, Turn, Turns
 from ahpd.protocol.jsontext import Fragment, dumps
@@ -80,11 +80,11 @@ def take(channel: Channel, seq: int, *, turns: int | None = None, hold: float = 
 
     `turns` is how many are asked for (R-4.26), `hold` goes into the subscription.
     """
-    state, windowed = channel.state, False
+    state, window = channel.state, None
     if isinstance(state, ChatState) and turns is not None:
-        state = newest(state, turns)
-        windowed = state is not channel.state
-    return Taken(channel, state, seq, Subscription(hold, windowed))
+        state, start = newest(state, turns)
+        window = Window(seq, start) if start else None
+    return Taken(channel, state, seq, Subscription(hold, window))
 
 
 async def write_ahead(channels: Iterable[Channel], turns: int | None = None) -> TurnTexts:
@@ -93,5 +93,5 @@ async def write_ahead(channels: Iterable[Channel], turns: int | None = None) -> 
     for channel in channels:
         state = channel.state
         if isinstance(state, ChatState) and len(state.turns) >= FEW:
-            await texts.write((state if turns is None else newest(state, turns)).turns)
+            await texts.write((state if turns is None else newest(state, turns)[0]).turns)
     return texts

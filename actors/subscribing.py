@@ -45,11 +45,7 @@ def begin(connection: Connection, taken: Taken) -> None:
     if channel.closed or connection.outbox.closed or record is None:
         return
     host.subscriptions.add(connection, channel.uri, taken.subscription)
-    turns = taken.state.turns if taken.subscription.windowed else ()
-    baseline = Baseline(
-        taken.seq, taken.subscription.windowed, oldest=turns[0].id if turns else ""
-    )
-    note_window(connection, channel.uri, baseline)
+    baseline = Baseline(taken.seq, taken.subscription.window)
 
     def written() -> None:
         # Only now can the client have it; a connection that dies before leaves no baseline, nor
@@ -58,14 +54,6 @@ def begin(connection: Connection, taken: Taken) -> None:
             record.baselines[channel.uri] = baseline
 
     connection.outbox.after(written)
-
-
-def note_window(connection: Connection, uri: URI, baseline: Baseline) -> None:
-    """Where the part of a chat begins that this connection's client has, if it is a part."""
-    if baseline.windowed:
-        connection.oldest[uri] = baseline.oldest
-    else:
-        connection.oldest.pop(uri, None)
 
 
 async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred:
@@ -107,7 +95,6 @@ def leave_channel(connection: Connection, uri: URI) -> None:
     host, record = connection.host, connection.record
     if not host.subscriptions.remove(connection, uri) or record is None:
         return
-    connection.oldest.pop(uri, None)
     others = (other for other in record.connections if other is not connection)
     if any(host.subscriptions.find(other, uri) is not None for other in others):
         return

@@ -12,20 +12,34 @@ from typing import Protocol
 import attrs
 
 from actors.ledger import Entry
+from actors.paging import Window
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.uris import URI
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Subscription:
     """How one connection hears one channel.
 
-    `hold` is how many seconds its envelopes may be held back (R-4.22); `windowed`, that it was
-    given only the newest turns of a chat.
+    `hold` is how many seconds its envelopes may be held back (R-4.22); `window`, which turns it
+    holds of a chat of which it was given only the newest.
     """
 
     hold: float = 0.0
-    windowed: bool = False
+    window: Window | None = None
+
+    def text_of(self, entry: Entry) -> bytes | None:
+        """An envelope's text as this subscriber gets it; None when it is not for it."""
+        if self.window is None or entry.page is None:
+            return entry.params
+        return entry.windowed if self.window.takes(entry.seq, *entry.page) else None
+
+    def frame_of(self, entry: Entry) -> Frame | None:
+        """As `text_of`, as a whole frame."""
+        text = self.text_of(entry)
+        if text is None or text is entry.params:
+            return None if text is None else entry.frame
+        return entry.windowed_frame()
 
 
 class Listener(Protocol):

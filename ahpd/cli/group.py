@@ -66,7 +66,11 @@ class LazyGroup(click.Group):
         "conform": "ahpd.cli.conform",
         "wire": "ahpd.cli.wire",
     },
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # What https://no-color.org asks for; it holds for every command.
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "color": False if os.environ.get("NO_COLOR") else None,
+    },
 )
 @click.version_option(__version__, prog_name="ahpd")
 def ahpd() -> None:

@@ -95,6 +95,12 @@ def connector(nursery: trio.Nursery, address: Callable[[], str | None]) -> Conne
     return dial
 
 
+def _checked(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
+    if url is not None and not url.lower().startswith(("ws:", "unix:")):
+        raise click.BadParameter("it has to begin with ws:// or unix:/")
+    return url
+
+
 def reaching(command: F) -> F:
     """Give a command the options that say which daemon it talks to, as its argument `target`."""
 
@@ -103,7 +109,10 @@ def reaching(command: F) -> F:
         return command(*args, target=Target(state_dir, url), **kwargs)
 
     with_url = click.option(
-        "--url", metavar="URL", help="Talk to the host at ws://HOST:PORT/?tkn=TOKEN."
+        "--url",
+        metavar="URL",
+        callback=_checked,
+        help="Talk to the host at ws://HOST:PORT/?tkn=TOKEN.",
     )
     with_folder = click.option(
         "--state-dir",
@@ -144,7 +153,7 @@ async def reached(
             yield client
     except (ConnectionLost, RequestTimeout, DecodeError) as error:
         told = "the connection is gone" if opened else "the daemon cannot be reached"
-        raise Unreachable(f"{told}: {error}") from error
+        raise Unreachable(f"{told}: {error.__cause__ or error}") from error
     except ProtocolError as error:
         raise Refused(error.message) from error
 

@@ -31,7 +31,14 @@ from ahpd.cli.following import (
 from ahpd.cli.reach import Target, reached
 from ahpd.cli.running import Running
 from ahpd.cli.shown import cut, line
-from ahpd.client import Backoff, Observer, OptimisticStore, Status
+from ahpd.client import (
+    Backoff,
+    ConnectionLost,
+    Observer,
+    OptimisticStore,
+    RequestTimeout,
+    Status,
+)
 from ahpd.protocol import ROOT, ProtocolError
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.chat import ChatState
@@ -90,10 +97,10 @@ class WholeSession:
         ) as client:
             self._client = client
             session = await joined(client, self._session)
+            await self._subscribe(session)
             if not self._as_json:
                 here = words.count(len(session.chats), "chat")
-                self._tell(f"{line(session.title) or '(no title)'}: {here}, {_state(session)}")
-            await self._subscribe(session)
+                self._tell(f"{line(session.title) or '(no title)'}: {here}; {_state(session)}")
             await self._follow()
         return exits.OK
 
@@ -121,6 +128,8 @@ class WholeSession:
                     await self._moved(news)
                 case _:
                     self._connection(news)
+                    if news == "connected" and self._session in self._client.channels:
+                        await self._subscribe(self._client.store(self._session).confirmed)
 
     async def _moved(self, news: _Moved) -> None:
         envelope = news.envelope
@@ -134,14 +143,16 @@ class WholeSession:
             await self._subscribe(news.state)
 
     async def _subscribe(self, session: SessionState) -> None:
-        """Hear the chats that are not heard yet."""
+        """Hear the chats that are not heard yet. What a lost connection leaves out comes later."""
         for row in session.chats:
-            if row.resource in self._followers or self._client.status != "connected":
+            if row.resource in self._followers:
                 continue
             try:
                 store = await self._client.subscribe(row.resource)
             except ProtocolError:  # gone again already
                 continue
+            except (ConnectionLost, RequestTimeout):
+                return
             if store is not None and isinstance(store.confirmed, ChatState):
                 self._followers[row.resource] = Follower(store.confirmed)
                 self._lines.name(row.resource, len(self._followers))
@@ -236,7 +247,7 @@ def _told(what: Happening) -> Iterator[str]:
             yield f"fails: {text}{'; can be resumed' if resumable else ''}"
         case Ended(turn=turn):
             took = "" if turn.duration is None else f" in {turn.duration / 1000:.1f} s"
-            yield f"the turn is {words.ENDINGS.get(turn.state, turn.state)}{took}"
+            yield f"the turn is over: {words.ENDINGS.get(turn.state, turn.state)}{took}"
         case _:
             pass
 
@@ -246,7 +257,7 @@ def _input(call: Any, state: str) -> str:
     if state not in ("waits for approval", "running"):
         return ""
     given = getattr(call, "tool_input", None)
-    return f"  {given}" if isinstance(given, str) else ""
+    return f": {given}" if isinstance(given, str) else ""
 
 
 def _besides(action: Any) -> str | None:
@@ -277,7 +288,10 @@ def _besides(action: Any) -> str | None:
 
 
 def _state(session: SessionState) -> str:
-    return "it failed to start" if session.lifecycle == "failed" else words.status(session.status)
+    """What its chats are doing; no action says it of the session itself (R-24.29)."""
+    if session.lifecycle == "failed":
+        return "it failed to start"
+    return ", ".join(dict.fromkeys(words.activity(row.status) for row in session.chats))
 
 
 def _room() -> int | None:

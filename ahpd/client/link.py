@@ -118,8 +118,7 @@ class Link:
 
     async def changed(self) -> None:
         """Wait for the next change; raises `ConnectionLost` when there will be none."""
-        if self.status == "closed":
-            raise ConnectionLost("the client was closed", code=1000, clean=True)
+        self._check_open()
         await self._news.wait()
 
     async def wait_status(self, *wanted: Status) -> Status:
@@ -235,11 +234,16 @@ class Link:
 
     async def _attempt(self) -> None:
         """Connect and shake hands; raises one of `FAILED`, and is then offline again."""
+        self._check_open()
         self._set_status("connecting")
         peer: Peer | None = None
         failure: Exception = ConnectionLost("cancelled", code=1000, clean=True)
         try:
-            peer = Peer(await self._open(), self._on_notification, self._options.handlers)
+            transport = await self._open()
+            if self.status == "closed":  # meanwhile
+                await transport.close()
+            self._check_open()
+            peer = Peer(transport, self._on_notification, self._options.handlers)
             self._peer, self._held = peer, []
             self._nursery.start_soon(self._run, peer)
             await self._handshake(peer)
@@ -254,6 +258,10 @@ class Link:
                     self._on_lost(peer, failure)
                 elif self.status != "closed":
                     self._set_status("offline", failure)
+
+    def _check_open(self) -> None:
+        if self.status == "closed":
+            raise ConnectionLost("the client was closed", code=1000, clean=True)
 
     async def _open(self) -> Transport:
         within = self._options.connect_within

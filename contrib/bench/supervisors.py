@@ -298,10 +298,11 @@ def main() -> int:
         for _ in range(3)
     ]
     wall = median(ours[0] for _bare, ours in pairs) * scale
+    cpu = median(ours[1] for _bare, ours in pairs) * scale
     ratio = median(ours[1] / bare[1] for bare, ours in pairs)
     line(
         "start and stop 10,000 actors",
-        f"{wall:.2f} s, {ratio:.2f} x bare trio tasks",
+        f"{wall:.2f} s ({cpu:.2f} s cpu), {ratio:.2f} x bare",
         "<= 3 s",
         wall <= 3,
     )

@@ -8,26 +8,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol import session_actions as sess
-from ahpd.protocol.chat import ChatState, ToolCallResponsePart
+from ahpd.protocol.chat import ChatState
 from ahpd.protocol.connection import SubscribeView, SubscriptionDeliveryOptions
-from ahpd.protocol.messages import Message, MessageOrigin
 from ahpd.protocol.root import RootConfigChangedAction
 from ahpd.protocol.session import SessionActiveClient
-from ahpd.protocol.tools import ToolCallPendingConfirmationState
 from ahpd.protocol.uris import ROOT, URI, default_chat
 from tests.chaos.screen import Screen
+from tests.chaos.wishes import (
+    calls_of,
+    confirm,
+    message,
+    start_message,
+    waiting_calls,
+)
 
 if TYPE_CHECKING:
     from tests.chaos.walk import Walk
 
 Move: TypeAlias = Callable[["Walk", Screen, Random], None]
-
-_STARTED_AT = "2026-09-21T14:13:20.000Z"
-
-
-def message(text: str) -> Message:
-    """What a person types."""
-    return Message(text=text, origin=MessageOrigin(kind="user"))
 
 
 def _chat(screen: Screen, dice: Random) -> tuple[URI, ChatState] | None:
@@ -51,11 +49,7 @@ def _session(screen: Screen, dice: Random) -> tuple[URI, Any] | None:
 
 
 def _start(walk: Walk, uri: URI, screen: Screen) -> None:
-    turn = walk.name("turn")
-    action = act.ChatTurnStartedAction(
-        turn_id=turn, started_at=_STARTED_AT, message=message(f"Do {turn}")
-    )
-    screen.dispatch(uri, action)
+    screen.dispatch(uri, start_message(walk.name("turn")))
 
 
 def start_turn(walk: Walk, screen: Screen, dice: Random) -> None:
@@ -79,10 +73,7 @@ def start_used(walk: Walk, screen: Screen, dice: Random) -> None:
     shown = _chat(screen, dice)
     if shown is not None and shown[1].turns:
         turn = dice.choice(list(shown[1].turns))
-        action = act.ChatTurnStartedAction(
-            turn_id=turn.id, started_at=_STARTED_AT, message=turn.message
-        )
-        screen.dispatch(shown[0], action)
+        screen.dispatch(shown[0], start_message(turn.id).evolve(message=turn.message))
 
 
 def cancel(walk: Walk, screen: Screen, dice: Random) -> None:
@@ -105,35 +96,15 @@ def resume(walk: Walk, screen: Screen, dice: Random) -> None:
 
 def decide(walk: Walk, screen: Screen, dice: Random) -> None:
     """A call that waits is approved or denied; sometimes one that does not wait."""
-    shown = _chat(screen, dice)
-    turn = shown[1].active_turn if shown is not None else None
-    if shown is None or turn is None:
+    if (shown := _chat(screen, dice)) is None:
         return
-    calls = [
-        part.tool_call for part in turn.response_parts if isinstance(part, ToolCallResponsePart)
-    ]
-    waiting = [call for call in calls if isinstance(call, ToolCallPendingConfirmationState)]
-    if not (waiting or (calls and dice.random() < 0.1)):
-        return
-    call: Any = dice.choice(waiting or calls)
-    options = getattr(call, "options", None)
-    if dice.random() < 0.6:
-        action: Any = act.ChatToolCallApprovedAction(
-            turn_id=turn.id,
-            tool_call_id=call.tool_call_id,
-            confirmed="user-action",
-            selected_option_id="once" if options else None,
-            edited_tool_input="{}" if getattr(call, "editable", None) else None,
-        )
-    else:
-        action = act.ChatToolCallDeniedAction(
-            turn_id=turn.id,
-            tool_call_id=call.tool_call_id,
-            reason="denied",
-            reason_message="not that",
-            selected_option_id="never" if options else None,
-        )
-    screen.dispatch(shown[0], action)
+    uri, chat = shown
+    calls: list[Any] = list(waiting_calls(chat))
+    if not calls and dice.random() < 0.1:
+        calls = list(calls_of(chat))
+    if calls:
+        call, yes = dice.choice(calls), dice.random() < 0.6
+        screen.dispatch(uri, confirm(chat, approved=yes, call=call))
 
 
 # ---- what waits, and what is typed --------------------------------------------------------------

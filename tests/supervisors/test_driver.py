@@ -26,7 +26,7 @@ from supervisors import (
     SupervisorSpec,
     running,
 )
-from supervisors.testing import Deed, check_tree, leak_check
+from supervisors.testing import Deed, check_tree, leak_check, run_seeded
 from tests.supervisors._tree import TEMPORARY, Log, fake, tree
 
 GROUPS = {
@@ -242,6 +242,50 @@ async def test_a_wish_under_way_fails_when_its_supervisor_ends() -> None:
             await trio.sleep(1)
             await system.supervisor().stop_child("d")
         assert [type(error) for error in errors] == [StartFailed]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_wish_that_crosses_a_give_up_is_refused(seed: int) -> None:
+    async def main() -> None:
+        inner = tree(fake("a", Log()), fake("b", Log()), intensity=Intensity(0, 1.0))
+        async with running(tree(ChildSpec("s", inner))) as system:
+            b = await system.wait_for("s/b")
+            supervisor, over, errors = system.supervisor("s"), trio.Event(), []
+            system.monitor("s/b", lambda _down: over.set())
+
+            async def wish(what: str) -> None:
+                # Woken together with the supervisor, so that either may come first.
+                await over.wait()
+                try:
+                    if what == "start":
+                        await supervisor.start_child(fake("c", Log()))
+                    else:
+                        await supervisor.restart_child("a")
+                except (ActorGone, NoSuchChild) as error:
+                    errors.append(error)
+
+            async with trio.open_nursery() as nursery:
+                for what in ("start", "restart"):
+                    nursery.start_soon(wish, what)
+                b.cast(Deed.CRASH)
+            assert len(errors) == 2
+            await trio.sleep(1)
+            assert system.registry.under("s") == ["s/a", "s/b"]
+
+    run_seeded(main, seed=seed)
+
+
+@pytest.mark.parametrize("keep", [0, 1], ids=["alone", "watched"])
+async def test_a_busy_actor_still_lets_others_in(keep: int) -> None:
+    async with running(tree(fake("a", Log())), keep=keep) as system:
+        a = await system.wait_for("a")
+        for n in range(200):
+            a.cast(n)
+        turns = 0
+        while (figures := a.statistics()) is not None and figures.depth:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+        assert turns > 3
 
 
 async def test_a_supervisor_takes_no_messages() -> None:

@@ -103,6 +103,23 @@ async def check_text_is_untouched(open_pair: Open) -> None:
         assert await take(pair.near, len(sent)) == [frame.text for frame in sent]
 
 
+async def check_ill_formed_text_is_handed_on(open_pair: Open) -> None:
+    """Whoever decodes answers it (B67, B68); to a transport all text is the same."""
+    texts = (
+        b"NaN",
+        b"1e999",
+        b"[" * 100_000,
+        b"9" * 100_000,
+        b"[]",
+        b'"x"',
+        b"{",
+        b'{"a":1,"a":2}',
+    )
+    async with open_pair() as pair, trio.open_nursery() as nursery:
+        nursery.start_soon(pair.far.send, [Frame(text) for text in texts])
+        assert await take(pair.near, len(texts)) == list(texts)
+
+
 async def check_cancelled_receive_loses_nothing(open_pair: Open) -> None:
     sent = frames(300)
     async with open_pair() as pair, trio.open_nursery() as nursery:
@@ -222,6 +239,7 @@ CHECKS: tuple[Check, ...] = (
     check_many_in_one_send,
     check_large,
     check_text_is_untouched,
+    check_ill_formed_text_is_handed_on,
     check_cancelled_receive_loses_nothing,
     check_what_was_sent_before_a_close_arrives,
     check_close_wakes_everybody,

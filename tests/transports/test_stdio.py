@@ -16,6 +16,7 @@ import trio
 import trio.testing
 
 from ahpd.protocol.frame import Frame
+from ahpd.transports.lines import LINE_LIMIT
 from ahpd.transports.linestream import LineTransport
 from ahpd.transports.port import TransportClosed
 from ahpd.transports.stdio import fd_transport
@@ -56,7 +57,7 @@ async def test_contract_over_sockets(check: contract.Check) -> None:
 
 
 @asynccontextmanager
-async def reading(limit: int = 64 * 1024 * 1024) -> AsyncIterator[tuple[LineTransport, int]]:
+async def reading(limit: int = LINE_LIMIT) -> AsyncIterator[tuple[LineTransport, int]]:
     """A transport, and the descriptor on which its peer writes."""
     read_fd, peer_fd = os.pipe()
     transport = fd_transport(read_fd, os.open(os.devnull, os.O_WRONLY), limit=limit)
@@ -88,6 +89,15 @@ async def test_a_five_mebibyte_line_in_small_writes_then_one_without_an_end() ->
         with pytest.raises(TransportClosed, match="ended") as caught:
             await transport.receive()
         assert caught.value.clean
+
+
+async def test_the_default_cap_is_64_mebibytes_and_such_a_line_passes() -> None:
+    line = b"x" * (64 * 1024 * 1024)
+    async with reading() as (transport, peer), trio.open_nursery() as nursery:
+        nursery.start_soon(write_in_thread, peer, [line, b"\n", line, b"x"])
+        assert await transport.receive() == line
+        with pytest.raises(TransportClosed, match="longer than 67108864 bytes"):
+            await transport.receive()
 
 
 async def test_past_the_cap_the_connection_ends_and_says_why() -> None:
@@ -221,6 +231,17 @@ def test_only_frames_reach_stdout_and_the_end_of_stdin_ends_the_process() -> Non
     assert child.stdout == messages
     assert b"a stray print" in child.stderr
     assert b"the peer ended its stream" in child.stderr
+
+
+def test_nothing_but_websocket_loads_what_websocket_needs() -> None:
+    code = """
+import sys
+import ahpd.transports.auth, ahpd.transports.connect, ahpd.transports.memory
+import ahpd.transports.stdio, ahpd.transports.unix
+sys.exit(str({"trio_websocket", "wsproto", "h11"} & set(sys.modules) or ""))
+"""
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert child.stderr.strip() == b""
 
 
 async def test_text_that_is_not_utf8_is_handed_on_for_the_answer_that_says_so() -> None:

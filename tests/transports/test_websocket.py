@@ -185,6 +185,18 @@ async def test_a_message_of_the_limit_passes_and_one_more_byte_is_closed_with_10
         await works(host)
 
 
+async def test_the_default_limit_is_64_mebibytes_and_such_a_message_passes() -> None:
+    size = Limits().message_bytes
+    assert size == 64 * 1024 * 1024
+    async with hosting(handler=idle) as host, raw_client(host.port) as client:
+        transport = await host.transport()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.send, masked(TEXT, b"x" * size))
+            assert len(await transport.receive()) == size
+            nursery.start_soon(transport.send, [Frame(b"x" * size)])
+            assert await client.frame() == (TEXT, b"x" * size)
+
+
 async def test_the_limit_counts_bytes_and_all_fragments() -> None:
     async with hosting(Limits(message_bytes=3000)) as host:
         async with raw_client(host.port) as client:
