@@ -11,7 +11,9 @@ It is temporary: when it ends, for whatever reason, the socket closes and the cl
 
 from __future__ import annotations
 
+import functools
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -67,7 +69,12 @@ from supervisors import (
 
 _log = logging.getLogger("ahpd.connections")
 
-_decode_action = decoder(StateAction)
+
+@functools.cache
+def _action_decoder() -> Callable[[JSON], StateAction]:
+    """Made when the first dispatch comes: it is the slowest to make, and an editor waits."""
+    return decoder(StateAction)
+
 
 #: Seconds that an offer which did not fit is left for a second one (R-2.5, quirk 2).
 SECOND_OFFER = 5.0
@@ -239,7 +246,7 @@ class Connection(Actor[Incoming]):
             return
         origin = Origin(self.client_id, client_seq)
         try:
-            dispatch = Dispatch(channel, origin, self, raw, _decode_action(raw))
+            dispatch = Dispatch(channel, origin, self, raw, _action_decoder()(raw))
         except DecodeError as error:
             dispatch = Dispatch(channel, origin, self, raw, None, str(error.fault))
         try:

@@ -7,6 +7,7 @@ because turn ids are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ from ahpd.protocol.chat_actions import (
     ChatUsageAction,
 )
 from ahpd.protocol.common import ErrorInfo, UsageInfo
+from ahpd.protocol.jsontext import dumps, loads
 from ahpd.protocol.tools import ToolCallBase, ToolCallError, ToolCallResult, ToolCallStreamingState
 
 
@@ -171,13 +173,18 @@ def _call(turn: ActiveTurn, call_id: str) -> ToolCallBase | None:
     return None
 
 
+def _finite(number: float | None) -> float | None:
+    """Agents compute, and may get what JSON has no word for (hazard B67)."""
+    return number if number is not None and math.isfinite(number) else None
+
+
 def _usage(turn: ActiveTurn, event: ev.UsageReport) -> Sequence[StateAction]:
     usage = UsageInfo(
-        input_tokens=event.input_tokens,
-        output_tokens=event.output_tokens,
-        cache_read_tokens=event.cache_read_tokens,
+        input_tokens=_finite(event.input_tokens),
+        output_tokens=_finite(event.output_tokens),
+        cache_read_tokens=_finite(event.cache_read_tokens),
         model=event.model,
-        meta=event.extra,
+        meta=event.extra if event.extra is None else loads(dumps(event.extra)),
     )
     return (ChatUsageAction(turn_id=turn.id, usage=usage),)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +11,7 @@ import trio
 
 from ahpd import __version__
 from ahpd.cli import exits
+from ahpd.cli.reach import unix_address
 from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import ROOT
@@ -56,7 +56,7 @@ async def _ask(
     failure: click.ClickException | None = None
     async with trio.open_nursery() as nursery:
         try:
-            transport = await connect(nursery, Path(unix).as_uri().replace("file:", "unix:", 1))
+            transport = await connect(nursery, unix_address(unix))
             peer = Peer(transport, lambda _method, _params: None)
             nursery.start_soon(peer.run)
             for method, params in (("initialize", hello), *requests):

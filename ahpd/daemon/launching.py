@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,7 +77,10 @@ def load(file: str | None, warn: Callable[[str], None]) -> Config:
 
 def default_file() -> Path:
     """Where the configuration file is when nobody says otherwise."""
-    import platformdirs  # noqa: PLC0415 - slow, and of no use to whoever names a file
+    if sys.platform == "linux":  # as platformdirs has it, whose import an editor would wait for
+        base = os.environ.get("XDG_CONFIG_HOME", "").strip()
+        return Path(base or Path.home() / ".config") / "ahpd" / "config.toml"
+    import platformdirs  # noqa: PLC0415
 
     return platformdirs.user_config_path("ahpd", appauthor=False) / "config.toml"
 

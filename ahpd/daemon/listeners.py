@@ -36,6 +36,24 @@ class _Started:
         self.event.set()
 
 
+class _Refuser(Actor[None]):
+    """A listener that may find, when the host starts, that there is nothing to serve on."""
+
+    boot: Boot
+
+
+def _refuse(listener: _Refuser, reason: str) -> bool:
+    """When the host is just starting: stop all of it for this reason, without a crash.
+
+    False when it has been up already: then the listener fails, and is started again.
+    """
+    if listener.boot.up:
+        return False
+    listener.boot.refusal = listener.boot.refusal or reason
+    listener.system.stop(reason)
+    return True
+
+
 @attrs.define(eq=False)
 class Port:
     """Where the WebSocket listener is. `port` is 0 until it was given one, and then stays."""
@@ -44,10 +62,9 @@ class Port:
     port: int
     admission: Admission
     message_bytes: int
-    addresses: tuple[tuple[str, int], ...] = ()
 
 
-class WebSocketListener(Actor[None]):
+class WebSocketListener(_Refuser):
     """Takes WebSocket connections."""
 
     kind = "listener"
@@ -56,15 +73,15 @@ class WebSocketListener(Actor[None]):
         self._host = host
         self._port = port
         self._wrap = wrap
-        self._boot = boot
+        self.boot = boot
 
     async def on_start(self) -> None:
         """Listen. Fails when the port cannot be had."""
         started = _Started()
         self.spawn(self._listen, started, name="listen")
         await started.event.wait()
-        self._port.addresses = started.value
-        self._port.port = started.value[0][1]
+        if started.value is not None:
+            self._port.port = started.value[0][1]
 
     async def _listen(self, started: _Started) -> None:
         """Helper: until the actor ends."""
@@ -84,11 +101,12 @@ class WebSocketListener(Actor[None]):
             )
         except OSError as error:
             reason = error.strerror or str(error)
-            self._boot.refuse(f"cannot listen on {port.host} port {port.port}: {reason}")
-            raise
+            if not _refuse(self, f"cannot listen on {port.host} port {port.port}: {reason}"):
+                raise
+            started.started()
 
 
-class UnixListener(Actor[None]):
+class UnixListener(_Refuser):
     """Takes connections on a Unix socket, which may use the private requests."""
 
     kind = "listener"
@@ -98,7 +116,7 @@ class UnixListener(Actor[None]):
         self._path = path
         self._limit = limit
         self._wrap = wrap
-        self._boot = boot
+        self.boot = boot
 
     async def on_start(self) -> None:
         """Listen. Fails when the socket cannot be made."""
@@ -116,8 +134,9 @@ class UnixListener(Actor[None]):
         try:
             await unix.serve_unix(handler, self._path, limit=self._limit, task_status=started)
         except (unix.SocketPathError, OSError) as error:
-            self._boot.refuse(f"cannot listen on {self._path}: {error}")
-            raise
+            if not _refuse(self, f"cannot listen on {self._path}: {error}"):
+                raise
+            started.started()
 
 
 @attrs.define(eq=False)
@@ -132,25 +151,31 @@ class Announcement:
     said: bool = False
 
 
-class Announcer(Actor[None]):
+class Announcer(_Refuser):
     """Comes up last: clients are taken from now on. Takes that back before anything stops."""
 
     kind = "announcer"
 
     def __init__(self, announcement: Announcement) -> None:
         self._what = announcement
+        self.boot = announcement.boot
 
     async def on_start(self) -> None:
         """Write the files."""
         what = self._what
+        if what.boot.refusal is not None:
+            return
         endpoint = what.endpoint()
-        try:
-            write_private(what.discovery, attrs.asdict(endpoint))
-            if what.endpoint_file is not None:
-                write_private(what.endpoint_file, {"url": endpoint.url, "pid": endpoint.pid})
-        except OSError as error:
-            what.boot.refuse(f"cannot write {error.filename}: {error.strerror}")
-            raise
+        files: dict[Path, object] = {what.discovery: attrs.asdict(endpoint)}
+        if what.endpoint_file is not None:
+            files[what.endpoint_file] = {"url": endpoint.url, "pid": endpoint.pid}
+        for path, value in files.items():
+            try:
+                write_private(path, value)
+            except OSError as error:
+                if not _refuse(self, f"cannot write {path}: {error.strerror}"):
+                    raise
+                return
         what.boot.up = True
         if not what.said:
             what.said = True

@@ -5,6 +5,7 @@ It must answer soon after its start, so it imports nothing that only a daemon ne
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 
 import attrs
@@ -30,6 +31,8 @@ from ahpd.daemon.running import (
 from ahpd.transports.port import Transport
 from ahpd.transports.stdio import fd_transport
 from supervisors import Actor
+
+_log = logging.getLogger("ahpd.daemon")
 
 
 @attrs.define(eq=False)
@@ -59,7 +62,10 @@ class StdioListener(Actor[None]):
         """Helper: until the connection is over, which ends the host."""
         private = PrivateTransport(self._wrap(self._transport), self.system)
         await serve_connection(self.system, self._host, private)
-        self._outcome.ended_by_peer = private.end is not None
+        end = private.end
+        self._outcome.ended_by_peer = end is not None
+        if end is not None and not end.clean:
+            _log.error("%s: %s", private.peer, end.reason)
         self.system.stop("the connection is over")
 
 

@@ -44,14 +44,9 @@ Wrap = Callable[[Transport], Transport]
 class Boot:
     """What the listeners tell whoever runs the tree, over their restarts."""
 
-    #: Why the host cannot be served at all, in words; set only before it is up.
+    #: Why the host cannot be served at all, in words.
     refusal: str | None = None
     up: bool = False
-
-    def refuse(self, reason: str) -> None:
-        """A listener could not start."""
-        if not self.up:
-            self.refusal = reason
 
 
 async def run_host(launch: Launch, host: Host, boot: Boot, *more: ChildSpec) -> str:
@@ -69,7 +64,7 @@ async def run_host(launch: Launch, host: Host, boot: Boot, *more: ChildSpec) -> 
             _log.exception("the caretaker failed")
 
     try:
-        return await run_tree(
+        reason = await run_tree(
             tree(host, MemoryJournal(), *more),
             stop_within=launch.config.limits.stop_seconds,
             signals=True,
@@ -78,9 +73,10 @@ async def run_host(launch: Launch, host: Host, boot: Boot, *more: ChildSpec) -> 
             task_status=_Attach(caretaker),
         )
     except GaveUp as error:
-        if boot.refusal is not None:
-            raise CannotServe(boot.refusal) from None
-        raise HostFailed(str(error)) from error
+        raise HostFailed(f"the host gave up: {error}") from error
+    if boot.refusal is not None:
+        raise CannotServe(boot.refusal)
+    return reason
 
 
 class _Attach(trio.TaskStatus[System]):

@@ -74,6 +74,12 @@ async def turn(
     return await ending(peer, turn_id)
 
 
+async def answer(peer: RawPeer, client_seq: int) -> Any:
+    """The envelope that answers a dispatch of this peer's, and not another's of that number."""
+    origin = {"clientId": peer.name, "clientSeq": client_seq}
+    return (await peer.wait(lambda it: it.get("params", {}).get("origin") == origin))["params"]
+
+
 async def ending(peer: RawPeer, turn_id: str, within: float = 60.0) -> Any:
     """The action that ends a turn."""
 

@@ -17,6 +17,7 @@ from tests.actors.support import (
     C,
     S,
     actions,
+    answer,
     at_work,
     cancelled,
     ending,
@@ -61,7 +62,7 @@ async def test_b04_the_root_is_always_spelled_one_way() -> None:
             with refused(-32001):
                 await ann.subscribe(spelling)
         seq = await ann.dispatch("ahp-root:", {"type": "root/configChanged", "config": {}})
-        assert (await ann.answered(seq))["params"]["channel"] == ROOT
+        assert (await answer(ann, seq))["channel"] == ROOT
         with refused(-32003):
             await ann.request("createSession", channel="ahp-root:")
 
@@ -85,7 +86,7 @@ async def test_b05_every_action_type_on_every_kind_of_channel(kind: str) -> None
             for cls in info.classes:
                 before = state_of(host, CHANNELS[kind])
                 seq = await ann.dispatch(CHANNELS[kind], least(cls))
-                params = (await ann.answered(seq))["params"]
+                params = await answer(ann, seq)
                 reason = params.get("rejectionReason")
                 assert reason is None or readable(reason), (name, reason)
                 assert params["action"] == least(cls)
@@ -140,7 +141,7 @@ async def test_b05_an_action_that_cannot_be_read_is_refused(action: Any) -> None
     async with running_host(provoked=["c2h", "h2c"]) as host:
         ann = await room(host)
         seq = await ann.dispatch(C, action)
-        params = (await ann.answered(seq))["params"]
+        params = await answer(ann, seq)
         assert readable(params["rejectionReason"]), params
         assert params["action"] == action
         assert params["origin"] == {"clientId": "ann", "clientSeq": seq}
@@ -516,7 +517,7 @@ async def test_b17_nothing_of_a_cancelled_turn_gets_into_the_next() -> None:
         puppet.say(TextChunk("of t1 "))
         await ann.dispatch(C, cancelled("t1"))
         again = await ann.dispatch(C, cancelled("t1"))
-        assert "rejectionReason" in (await ann.answered(again))["params"]
+        assert "rejectionReason" in (await answer(ann, again))
         await trio.sleep(0.1)
         await ann.dispatch(C, started("t2"))
         for _ in range(5):

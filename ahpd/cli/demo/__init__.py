@@ -116,6 +116,7 @@ class _Demo:
         return (
             self._console.is_terminal
             and not self._console.is_dumb_terminal
+            and self._console.encoding.startswith("utf")
             and self._console.width >= LEAST_WIDTH
             and self._console.height >= LEAST_HEIGHT
         )

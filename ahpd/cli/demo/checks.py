@@ -66,7 +66,7 @@ def judge(screens: tuple[Screen, Screen], *, untouched: bool) -> list[Check]:
         Check(
             "numbers only grew on each screen",
             not any(screen.went_back for screen in screens),
-            "over its two connections too, on the editor",
+            "the editor over two connections",
         ),
     ]
 

@@ -15,6 +15,8 @@ import trio
 from ahpd.cli.reach import unix_address
 from ahpd.daemon.state import StateFolder
 
+#: What runs it.
+PYTHON = sys.executable
 #: Seconds from its start until it takes clients, from being asked to stop until it is made to.
 START_WITHIN = 20.0
 STOP_WITHIN = 5.0
@@ -82,7 +84,7 @@ async def host_process(folder: Path) -> AsyncIterator[HostProcess]:
     with (folder / _LOG).open("wb") as log:
         process = await trio.lowlevel.open_process(
             [
-                sys.executable,
+                PYTHON,
                 *("-m", "ahpd", "serve", "--host", "127.0.0.1", "--port", "0"),
                 *("--endpoint-file", str(folder / _ENDPOINT)),
                 *("--state-dir", str(folder / "state"), "--config", str(config)),

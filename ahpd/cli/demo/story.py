@@ -120,22 +120,20 @@ async def _play(stage: Stage, witness: Client) -> None:
     await _within("the phone goes on", _goes_on(phone, (seen or 0) + MISSED))
     await _within("the editor comes back", editor.client.reconnect_now())
     how = "mid-stream" if _running(editor.chat_state) else "after the turn"
-    stage.say(
-        f"The editor is back, {how}: the {editor.replayed} envelopes it missed were replayed."
-    )
+    stage.say(f"The editor is back, {how}: {editor.replayed} envelopes were replayed.")
     await _all(stage, "the first turn ends", lambda chat: _ended(chat, turn))
     stage.say("The turn is done, on both screens alike.")
     await stage.rest(0.5)
 
     before = _shared(stage)
     turn = _ask(phone, "Take it slow: a long answer.")
-    stage.say("A second turn, from the phone. Its chat's actor is taken down in the middle.")
+    stage.say("A second turn. Its chat's actor is taken down in the middle of it.")
     await _within("the second turn streams", _until(editor, _streams))
     await stage.rest(0.3)
     await witness.request("x-ahpd/restartActor", {"path": CHAT_ACTOR})
     await _all(stage, "the second turn ends", lambda chat: _ended(chat, turn))
     untouched = before == _shared(stage) and editor.losses == 1 and phone.losses == 0
-    stage.say("That turn ended in an error, once. The actor is back; nothing else was touched.")
+    stage.say("That turn ended in an error, once; the actor is back.")
     await stage.rest(0.8)
 
     turn = _ask(phone, "Are you still there?")

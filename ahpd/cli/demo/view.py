@@ -41,8 +41,7 @@ _STATUS_STYLES = {"connected": "green", "offline": "bold red"}
 _CALL_STYLES = {"done": "green", "running": "cyan", "waits for approval": "bold yellow"}
 _BAD = frozenset({"failed", "denied", "skipped"})
 
-_UNICODE = {"user": "»", "thought": "∴", "tool": "▸", "asks": "?", "bad": "✗", "dot": "●"}
-_ASCII = {"user": ">", "thought": "~", "tool": "*", "asks": "?", "bad": "!", "dot": "*"}
+_USER, _THOUGHT, _TOOL, _ASKS, _BROKEN, _DOT = "»", "∴", "▸", "?", "✗", "●"
 
 
 class View:
@@ -57,7 +56,7 @@ class View:
         table = Table.grid(expand=True, padding=0)
         for _ in self._stage.screens:
             table.add_column(ratio=1)
-        each = (options.max_width // 2, height - 3)
+        each = (options.max_width // 2, height - 2)
         table.add_row(*(_panel(console, screen, *each) for screen in self._stage.screens))
         yield Text("ahpd demo: one host, two screens, one session", "bold", no_wrap=True)
         yield table
@@ -65,7 +64,6 @@ class View:
 
 
 def _panel(console: Console, screen: Screen, outer: int, height: int) -> RenderableType:
-    marks = _marks(console)
     inner = outer - 4
     rows: list[RenderableType] = [*_head(screen, inner), Rule(style="dim")]
     log = [Text(cut(line(each), inner), "dim") for each in list(screen.log)[-_LOG:]]
@@ -77,7 +75,7 @@ def _panel(console: Console, screen: Screen, outer: int, height: int) -> Rendera
     number = None if screen.client is None else screen.client.last_seen
     return Panel(
         Group(*rows),
-        title=Text.assemble((screen.title, "bold"), " ", (f"{marks['dot']} {status}", style)),
+        title=Text.assemble((screen.title, "bold"), " ", (f"{_DOT} {status}", style)),
         title_align="left",
         subtitle=Text(f"serverSeq {number if number is not None else '-'}", "dim"),
         subtitle_align="right",
@@ -85,10 +83,6 @@ def _panel(console: Console, screen: Screen, outer: int, height: int) -> Rendera
         width=outer,
         height=height,
     )
-
-
-def _marks(console: Console) -> dict[str, str]:
-    return _UNICODE if console.encoding.lower().startswith("utf") else _ASCII
 
 
 def _head(screen: Screen, inner: int) -> list[Text]:
@@ -131,19 +125,18 @@ def _chat(console: Console, screen: Screen, inner: int, space: int) -> list[Text
 
 
 def _turn(console: Console, turn: ActiveTurn | Turn, inner: int) -> Iterator[Text]:
-    marks = _marks(console)
-    yield from _wrapped(console, marks["user"], turn.message.text, inner, "bold cyan")
+    yield from _wrapped(console, _USER, turn.message.text, inner, "bold cyan")
     for part in turn.response_parts:
         match part:
             case MarkdownResponsePart():
                 yield from _wrapped(console, " ", str(part.content)[-_TAIL:], inner, "")
             case ReasoningResponsePart():
                 text = str(part.content)[-_TAIL:]
-                yield from _wrapped(console, marks["thought"], text, inner, "dim italic")
+                yield from _wrapped(console, _THOUGHT, text, inner, "dim italic")
             case ToolCallResponsePart():
-                yield from _call(console, part.tool_call, inner)
+                yield from _call(part.tool_call, inner)
             case ErrorResponsePart():
-                yield from _wrapped(console, marks["bad"], part.error.message, inner, "red")
+                yield from _wrapped(console, _BROKEN, part.error.message, inner, "red")
             case _:
                 pass
     if isinstance(turn, Turn):
@@ -151,11 +144,11 @@ def _turn(console: Console, turn: ActiveTurn | Turn, inner: int) -> Iterator[Tex
         yield Text(cut(f"  ({words.ENDINGS.get(turn.state, turn.state)}{took})", inner), "dim")
 
 
-def _call(console: Console, call: Any, inner: int) -> Iterator[Text]:
-    state, marks = words.call(call), _marks(console)
+def _call(call: Any, inner: int) -> Iterator[Text]:
+    state = words.call(call)
     style = "red" if state in _BAD else _CALL_STYLES.get(state, "cyan")
     asks = isinstance(call, ToolCallPendingConfirmationState)
-    name = f"{marks['asks' if asks else 'tool']} {line(getattr(call, 'display_name', ''))}"
+    name = f"{_ASKS if asks else _TOOL} {line(getattr(call, 'display_name', ''))}"
     yield _spread(Text(name, "bold"), Text(state, style), inner)
     if isinstance(call, ToolCallPendingConfirmationState):
         title = line(plain(call.confirmation_title)) or "Allow it?"

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import platformdirs
+import pytest
+
+from ahpd.daemon.config import AgentConfig, Config, LimitsConfig, LogConfig
+from ahpd.daemon.config_file import read_config
+from ahpd.daemon.errors import ConfigError
+from ahpd.daemon.hosting import build_host
+from ahpd.daemon.launching import Flags, default_file, load, make_launch
+from ahpd.protocol.uris import ROOT
+
+
+def never(sentence: str) -> None:
+    raise AssertionError(sentence)
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "config.toml"
+    file.write_text(text)
+    return file
+
+
+def test_every_key(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        """
+        host = "::1"
+        port = 0
+        path = ["work", "/srv"]
+        allowed_hosts = "build.example"
+        allowed_origins = ["https://example.org"]
+
+        [agents.first]
+        [agents.second]
+        kind = "scripted"
+        script = "second.json"
+
+        [limits]
+        client_queue_bytes = 1048576
+        replay_bytes = 2097152
+        replay_envelopes = 8
+        message_bytes = 4096
+        grace_seconds = 1
+        cancel_seconds = 0.5
+        request_seconds = 2.5
+        open_requests = 3
+        page_turns = 4
+        stop_seconds = 5
+        wire_bytes = 1048576
+
+        [log]
+        level = "debug"
+        """,
+    )
+    assert read_config(file, never) == Config(
+        host="::1",
+        port=0,
+        path=(str(tmp_path / "work"), "/srv"),
+        allowed_hosts=("build.example",),
+        allowed_origins=("https://example.org",),
+        agents={
+            "first": AgentConfig(),
+            "second": AgentConfig(script=str(tmp_path / "second.json")),
+        },
+        limits=LimitsConfig(
+            client_queue_bytes=1 << 20,
+            replay_bytes=2 << 20,
+            replay_envelopes=8,
+            message_bytes=4096,
+            grace_seconds=1.0,
+            cancel_seconds=0.5,
+            request_seconds=2.5,
+            open_requests=3,
+            page_turns=4,
+            stop_seconds=5.0,
+            wire_bytes=1 << 20,
+        ),
+        log=LogConfig("debug"),
+    )
+    mentioned = file.read_text()
+    for cls in (Config, LimitsConfig, LogConfig, AgentConfig):
+        assert all(field.name in mentioned for field in attrs.fields(cls))
+
+
+def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
+    assert read_config(written(tmp_path, ""), never) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("port = 70000", "port: expected a whole number of a TCP port from 0 to 65535, got 70000"),
+        ('port = "9187"', "port: expected a whole number of a TCP port from 0 to 65535, got"),
+        ("port = true", "port: expected a whole number of a TCP port from 0 to 65535, got true"),
+        ("port = 1.0", "port: expected a whole number of a TCP port from 0 to 65535, got 1.0"),
+        ("host = 1", "host: expected a host name or an address, got 1"),
+        ('host = ""', 'host: expected a host name or an address, got ""'),
+        ("path = 1", "path: expected a string or an array of strings, none empty, got 1"),
+        ("path = [1]", "path: expected a string or an array of strings, none empty, got [1]"),
+        ("limits = 1", "limits: expected a table, got 1"),
+        (
+            "[limits]\nclient_queue_bytes = 5",
+            "limits.client_queue_bytes: expected a whole number of bytes from 1048576 to",
+        ),
+        ("[limits]\nreplay_bytes = 1e9", "limits.replay_bytes: expected a whole number of bytes"),
+        (
+            "[limits]\ngrace_seconds = 0",
+            "limits.grace_seconds: expected a number of seconds over 0, at most 86400, got 0",
+        ),
+        ("[limits]\ngrace_seconds = nan", "limits.grace_seconds: expected a number of seconds"),
+        (
+            '[limits]\ngrace_seconds = "long"',
+            'limits.grace_seconds: expected a number of seconds over 0, at most 86400, got "long"',
+        ),
+        ('[log]\nlevel = "loud"', 'log.level: expected one of "debug", "info", "warning", "error"'),
+        ("agents = 1", "agents: expected a table of agents by name, got 1"),
+        ("[agents]\nx = 1", "agents.x: expected a table, got 1"),
+        ('[agents.x]\nkind = "acp"', 'agents.x.kind: expected the kind of an agent: "scripted"'),
+        ("[agents.x]\nscript = 1", "agents.x.script: expected the name of a file, got 1"),
+        ("[agents.Big]", "agents.Big: expected a name of lower-case letters"),
+        ('[agents."a b"]', "agents.a b: expected a name of lower-case letters"),
+        ("port = ", "this is not TOML: "),
+        ("port = 1\nport = 2", "this is not TOML: "),
+    ],
+)
+def test_what_does_not_fit_is_named_with_file_and_key(text: str, said: str, tmp_path: Path) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(ConfigError) as refused:
+        read_config(file, never)
+    assert str(refused.value).startswith(f"{file}: {said}")
+
+
+def test_text_that_is_no_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="this is not TOML"):
+        read_config(file, never)
+    with pytest.raises(ConfigError, match="Is a directory"):
+        read_config(tmp_path, never)
+
+
+def test_keys_that_nobody_knows_are_warned_about_once_each(tmp_path: Path) -> None:
+    file = written(tmp_path, "a = 1\n[limits]\nb = 2\n[agents.x]\nc = 3\n[d]\ne = 4\n")
+    warnings: list[str] = []
+    assert read_config(file, warnings.append) == Config(agents={"x": AgentConfig()})
+    unknown = ["a", "limits.b", "agents.x.c", "d"]
+    assert warnings == [
+        f"{file}: {key}: there is no such key; it is passed over" for key in unknown
+    ]
+
+
+def test_flags_are_over_the_file(tmp_path: Path) -> None:
+    text = 'host = "::1"\nport = 1\npath = "x"\n[agents.old]\n[log]\nlevel = "error"\n'
+    file = written(tmp_path, text)
+    launch = make_launch(
+        Flags(
+            config=str(file),
+            port=2,
+            agents=["new=scripted:a:b.json"],
+            paths=["y"],
+            log_level="debug",
+        ),
+        never,
+    )
+    assert launch.config == Config(
+        host="::1",
+        port=2,
+        path=(str(tmp_path / "x"),),
+        agents={"new": AgentConfig(script="a:b.json")},
+        log=LogConfig("debug"),
+    )
+    assert launch.paths == [Path("y")]
+
+
+def test_the_usual_file_need_not_be_there_but_one_that_is_named_must(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert load(None, never) == Config()
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load(str(tmp_path / "none.toml"), never)
+
+
+@pytest.mark.parametrize("base", [None, "", "/somewhere"])
+def test_the_usual_file_is_where_the_platform_has_it(
+    base: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if base is None:
+        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CONFIG_HOME", base)
+    assert default_file() == platformdirs.user_config_path("ahpd", False) / "config.toml"
+
+
+@pytest.mark.skipif("sys.platform != 'linux'")
+def test_the_usual_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "ahpd").mkdir()
+    written(tmp_path / "ahpd", "port = 5\n")
+    assert load(None, never).port == 5
+
+
+def test_what_a_host_is_built_with(tmp_path: Path) -> None:
+    limits = LimitsConfig(
+        client_queue_bytes=1 << 20, replay_bytes=2 << 20, replay_envelopes=8, grace_seconds=1.0
+    )
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    host = build_host(Config(limits=limits), seed=1, paths=[folder])
+    assert host.settings.served == (folder.as_uri(),)
+    assert list(host.agents) == ["demo"]
+    assert (host.settings.grace, host.window.limit) == (1.0, 8)
+    root = host.ledger.find(ROOT)
+    assert root is not None
+    shown = root.state.config.values
+    assert (shown["clientQueueBytes"], shown["replayBytes"]) == (1 << 20, 2 << 20)
+    assert host.window.limit_bytes == 2 << 20
+
+
+def test_a_folder_that_cannot_be_served_is_named(tmp_path: Path) -> None:
+    file = written(tmp_path, "")
+    with pytest.raises(ConfigError, match=r"config\.toml cannot be served: it is not a folder"):
+        build_host(Config(), seed=1, paths=[file])
