@@ -13,7 +13,8 @@ from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import CreateSession, DisposeSession, SessionMoved, SessionsCounted
 from actors.refusal import refusal
-from actors.session import close_channel, new_chat, session_spec
+from actors.session import close_channel, session_spec
+from actors.sources import Beginning, made_chat
 from actors.summaries import chat_row, older_summary, session_summary, summary_changes
 from actors.telling import tell
 from ahpd.protocol import uris
@@ -65,7 +66,7 @@ class Catalogue(Actor[Incoming]):
         directories = self._directories(params, provider)
         chat_uri = uris.default_chat(uri)
         now = host.clock.now()
-        chat = new_chat(chat_uri, now)
+        chat = made_chat(chat_uri, now, Beginning())
         client = params.active_client
         session = SessionState(
             provider=provider,

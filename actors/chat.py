@@ -45,11 +45,11 @@ from actors.messages import (
 )
 from actors.paging import page_before
 from actors.rules import chat as rules
-from actors.run import Engine, Run, work
+from actors.run import Engine, Run, open_request, work
 from actors.telling import tell
 from actors.turn import actions_for
 from ahpd.agents.events import Failed, Outcome, Stopped, TitleProposed
-from ahpd.agents.port import AgentFailed, OpenRequest, Permission, Prompt
+from ahpd.agents.port import AgentFailed, Permission, Prompt
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import ChatState
@@ -94,7 +94,7 @@ class Chat(Actor[Incoming]):
         #: The turn whose start is out, so that a run may work on it, and whether it is resumed.
         self._cleared: str | None = None
         self._resumes = False
-        self._engine = Engine(self._agent, self._open_request())
+        self._engine = Engine(self._agent, partial(open_request, host, channel))
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
 
@@ -173,16 +173,6 @@ class Chat(Actor[Incoming]):
         session = self._session_state
         assert session is not None, f"{self._channel.uri}: a chat without its session"
         return self._host.agents[session.provider]
-
-    def _open_request(self) -> OpenRequest:
-        session = self._session_state
-        assert session is not None
-        assert self._channel.owner is not None
-        directories = self._state.working_directories
-        if directories is None:
-            directories = session.working_directories or ()
-        config = session.config.values if session.config is not None else {}
-        return OpenRequest(self._channel.owner, self._channel.uri, directories, config)
 
     # ---- clients -----------------------------------------------------------------------------
 

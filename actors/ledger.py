@@ -21,18 +21,32 @@ Invariants kept here (numbers as in the design):
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from ahpd.protocol.actions import StateAction
+from ahpd.protocol.chat import Turn
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import URI, ChannelKind
 
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
+
+
+@attrs.frozen
+class Heritage:
+    """What a chat's agent is to know of the chat that it was made from; it never changes.
+
+    A fork's `history` is shown in it, as its first turns. A side chat's `context` is not, nor is
+    the `selection` it is about (R-9.7, R-9.8).
+    """
+
+    history: Sequence[Turn] = ()
+    context: Sequence[Turn] = ()
+    selection: str | None = None
 
 
 @attrs.define(eq=False)
@@ -58,6 +72,8 @@ class Channel:
     used: set[str] = attrs.field(factory=set)
     #: Of a chat: the turn that started last, and when by this host's clock (ms).
     began: tuple[str, float] = ("", 0.0)
+    #: Of a chat: kept here, because no state holds it and its actor may fail.
+    heritage: Heritage = Heritage()
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False

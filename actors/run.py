@@ -8,16 +8,20 @@ slowed down by a chat that is behind, since sending waits for room in its mailbo
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import attrs
 import trio
 
+from actors.host import Host
+from actors.ledger import Channel
 from actors.messages import AgentSays, RunBegan, RunOver
+from actors.sources import history_left
 from ahpd.agents.events import Event, Failed, Outcome, Stopped
 from ahpd.agents.port import Agent, AgentFailed, Backend, OpenRequest, Prompt
+from ahpd.protocol.session import SessionState
 from supervisors import Helper, Ref, SendRefused
 
 _log = logging.getLogger("ahpd.agents")
@@ -41,12 +45,39 @@ class Run:
     helper: Helper | None = None
 
 
-class Engine:
-    """A chat's backend: opened when first needed, and again after it broke."""
+def open_request(host: Host, chat: Channel) -> OpenRequest:
+    """What a chat's backend is opened for, as things are now.
 
-    def __init__(self, agent: Agent, request: OpenRequest) -> None:
+    Raises `AgentFailed` when the session is gone: nobody is to work for it any more.
+    """
+    owner = host.ledger.find(chat.owner) if chat.owner is not None else None
+    if owner is None:
+        raise AgentFailed("the session has ended")
+    session: SessionState = owner.state
+    directories = chat.state.working_directories
+    if directories is None:
+        directories = session.working_directories or ()
+    return OpenRequest(
+        owner.uri,
+        chat.uri,
+        directories,
+        session.config.values if session.config is not None else {},
+        history=history_left(chat.heritage, chat.state),
+        context=chat.heritage.context,
+        selection=chat.heritage.selection,
+    )
+
+
+class Engine:
+    """A chat's backend: opened when first needed, and again after it broke.
+
+    `request` says what it is to be opened for, and is asked each time: that may have changed.
+    """
+
+    def __init__(self, agent: Agent, request: Callable[[], OpenRequest]) -> None:
         self._agent = agent
         self._request = request
+        self._opened: OpenRequest | None = None
         self._opening = trio.Lock()
         self.backend: Backend | None = None
 
@@ -54,21 +85,23 @@ class Engine:
         """The backend, opened if there is none. Raises `AgentFailed`."""
         async with self._opening:
             if self.backend is None:
-                self.backend = await self._agent.open(self._request)
+                self._opened = self._request()
+                self.backend = await self._agent.open(self._opened)
             return self.backend
 
     async def close(self) -> None:
         """Let go of the backend, within `CLOSE_WITHIN`; never raises an error of the agent's."""
         backend, self.backend = self.backend, None
-        if backend is None:
+        if backend is None or self._opened is None:
             return
+        chat = self._opened.chat
         with trio.move_on_after(CLOSE_WITHIN, shield=True) as scope:
             try:
                 await backend.close()
             except Exception:  # noqa: BLE001 an agent's own code: not the chat's fault
-                _log.exception("%s: closing the agent failed", self._request.chat)
+                _log.exception("%s: closing the agent failed", chat)
         if scope.cancelled_caught:
-            _log.warning("%s: the agent did not close in %s s", self._request.chat, CLOSE_WITHIN)
+            _log.warning("%s: the agent did not close in %s s", chat, CLOSE_WITHIN)
 
 
 async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None:

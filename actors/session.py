@@ -33,24 +33,25 @@ from actors.messages import (
 from actors.refusal import refusal
 from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
+from actors.sources import beginning, made_chat
 from actors.summaries import chat_row, input_needed, row_changes
 from actors.telling import tell
 from ahpd.agents.events import Stopped
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.chat import (
+    ChatOrigin,
     ChatState,
     ChatSummary,
     CreateChatParams,
+    ForkChatOrigin,
     PartialChatSummary,
-    Turns,
-    UserChatOrigin,
 )
 from ahpd.protocol.common import ErrorInfo
 from ahpd.protocol.errors import ErrorCode
 from ahpd.protocol.model import Unknown
 from ahpd.protocol.session import SessionInputRequest, SessionState
 from ahpd.protocol.uris import URI
-from ahpd.reducers.status import IDLE, READ
+from ahpd.reducers.status import READ
 from supervisors import Actor, Beyond, ChildSpec, Reject, SupervisorSpec
 
 Incoming: TypeAlias = (
@@ -204,24 +205,31 @@ class Session(Actor[Incoming]):
             raise Reject(f"the agent {agent.provider} has one chat for each session")
         if self._state.lifecycle == "failed":
             raise Reject("the session could not be started")
-        if params.source is not None:
-            raise Reject(f"the agent {agent.provider} cannot start a chat from another one")
+        begins = beginning(params, self._state, agent, self._own_chat)
         reason = rules_of_chats.first_message(params.initial_message, find_chat=self._chat)
         if reason is not None:
             raise Reject(f"createChat: initialMessage: {reason}")
-        held = self._state.working_directories or ()
-        for directory in params.working_directories or ():
-            if directory not in held:
-                raise Reject(f"{directory} is not one of the session's working directories")
         host = self._host
-        chat = new_chat(params.chat, host.clock.now(), params.working_directories)
+        title = self._inherited_title(begins.origin)
+        chat = made_chat(params.chat, host.clock.now(), begins, title)
         path = f"{self._supervisor}/chat/{self._next_number()}"
         channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
-        self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, "")))
+        channel.heritage = begins.heritage
+        channel.used.update(turn.id for turn in begins.turns)
+        self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, title)))
         spec = chat_spec(host, channel, self.path)
         await self.system.supervisor(self._supervisor).start_child(spec)
         if params.initial_message is not None:
             tell(self.find(path), StartTurn(params.initial_message))
+
+    def _own_chat(self, uri: URI) -> ChatState | None:
+        """The state of a chat of this session."""
+        return self._chat(uri) if self._row(uri) is not None else None
+
+    def _inherited_title(self, origin: ChatOrigin) -> str:
+        """A fork goes on with its source's conversation, and so with its name."""
+        row = self._row(origin.chat) if isinstance(origin, ForkChatOrigin) else None
+        return row.title if row is not None else ""
 
     @property
     def _supervisor(self) -> str:
@@ -278,19 +286,6 @@ class Session(Actor[Incoming]):
         if not self._channel.stirred:
             self._channel.stirred = True
             tell(self._catalogue, SessionMoved(self._channel.uri))
-
-
-def new_chat(uri: URI, now: str, working_directories: tuple[URI, ...] | None = None) -> ChatState:
-    """An empty chat that a person opened."""
-    return ChatState(
-        resource=uri,
-        title="",
-        status=IDLE,
-        modified_at=now,
-        origin=UserChatOrigin(),
-        working_directories=working_directories,
-        turns=Turns(),
-    )
 
 
 def title_from(text: str) -> str:

@@ -38,8 +38,9 @@ class OpenRequest:
     """What a backend is opened for. `config` holds the session's configuration values.
 
     `history` is what a fork has in common with the chat it was made from, `context` what a side
-    chat is to know of another chat without showing it (R-9.7, R-9.8). `tokens` are those of the
-    client on whose behalf it is opened, by resource; never logged, never stored.
+    chat is to know of another chat without showing it, and `selection` the text in it that the side
+    chat is about (R-9.7 to R-9.10). `tokens` are those of the client on whose behalf it is opened,
+    by resource; never logged, never stored.
     """
 
     session: URI
@@ -48,6 +49,7 @@ class OpenRequest:
     config: Object = attrs.field(factory=dict)
     history: Sequence[Turn] = ()
     context: Sequence[Turn] = ()
+    selection: str | None = None
     tokens: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
 

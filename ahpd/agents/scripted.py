@@ -39,6 +39,7 @@ from ahpd.protocol.root import (
 #: Seconds that `ScriptedBackend.close` waits at most for a running turn.
 CLOSE_WITHIN = 1.0
 
+_CAPABILITIES = AgentCapabilities(multiple_chats=MultipleChatsCapability(fork=True, side_chat=True))
 _MODELS = (("script-large", "Script Large"), ("script-small", "Script Small"))
 
 
@@ -50,6 +51,7 @@ class ScriptedAgent:
     script: Script
     #: Where the tags of resumed turns come from; a seeded one makes them the same in every run.
     random: Random = attrs.field(factory=Random, eq=False)
+    capabilities: AgentCapabilities = _CAPABILITIES
 
     @property
     def can_resume(self) -> bool:
@@ -66,7 +68,7 @@ class ScriptedAgent:
             models=tuple(
                 SessionModelInfo(id=each, provider=self.name, name=name) for each, name in _MODELS
             ),
-            capabilities=AgentCapabilities(multiple_chats=MultipleChatsCapability()),
+            capabilities=self.capabilities,
         )
 
     async def open(self, request: OpenRequest) -> ScriptedBackend:

@@ -9,9 +9,14 @@ from typing import TypeAlias
 import trio
 
 from ahpd.agents.events import Event, Outcome, Stopped
-from ahpd.agents.port import AgentFailed, EventSink, OpenRequest, Permission, Prompt
+from ahpd.agents.port import AgentFailed, Answer, EventSink, OpenRequest, Permission, Prompt
 from ahpd.protocol.messages import Message
-from ahpd.protocol.root import AgentCapabilities, AgentInfo, MultipleChatsCapability
+from ahpd.protocol.root import (
+    AgentCapabilities,
+    AgentInfo,
+    MultipleChatsCapability,
+    MultipleWorkingDirectoriesCapability,
+)
 from ahpd.protocol.uris import URI
 
 Deed: TypeAlias = Sequence[Event] | Outcome | Exception
@@ -91,9 +96,14 @@ class Puppet:
                 return deed
             await events(deed)
 
-    def answer(self, permission: Permission) -> None:
+    async def aside(self, events: EventSink) -> None:
         """See `Backend`."""
-        self.permissions.append(permission)
+        await trio.sleep_forever()
+
+    def answer(self, answer: Answer) -> None:
+        """See `Backend`."""
+        assert isinstance(answer, Permission), answer
+        self.permissions.append(answer)
 
     def steer(self, message: Message) -> bool:
         """See `Backend`."""
@@ -113,12 +123,26 @@ class Puppet:
         await trio.lowlevel.checkpoint()
 
 
+#: Several chats a session, made in every way there is.
+ALL_CHATS = MultipleChatsCapability(fork=True, side_chat=True)
+
+
 class PuppetAgent:
-    """Makes puppets. `broken`: opening one fails with this; `opens_in`: it takes that long."""
+    """Makes puppets. `broken`: opening one fails with this; `opens_in`: it takes that long.
 
-    can_resume = True
+    It can do everything unless told otherwise.
+    """
 
-    def __init__(self, provider: str = "puppet", *, takes_steering: bool = True) -> None:
+    def __init__(
+        self,
+        provider: str = "puppet",
+        *,
+        takes_steering: bool = True,
+        can_resume: bool = True,
+        chats: MultipleChatsCapability | None = ALL_CHATS,
+        directories: MultipleWorkingDirectoriesCapability | None = None,
+    ) -> None:
+        self.can_resume = can_resume
         self.takes_steering = takes_steering
         self.broken: str | None = None
         self.opens_in = 0.0
@@ -130,7 +154,9 @@ class PuppetAgent:
             display_name="Puppet",
             description="Does what the test says",
             models=(),
-            capabilities=AgentCapabilities(multiple_chats=MultipleChatsCapability()),
+            capabilities=AgentCapabilities(
+                multiple_chats=chats, multiple_working_directories=directories
+            ),
         )
 
     async def open(self, request: OpenRequest) -> Puppet:
