@@ -165,7 +165,8 @@ class Catalogue(Actor[Incoming]):
             close_channel(host, other)
         close_channel(host, channel)
         self._summaries.pop(uri, None)
-        host.notify("root/sessionRemoved", SessionRemovedParams(channel=ROOT, session=uri))
+        removed = SessionRemovedParams(channel=ROOT, session=uri)
+        host.notify("root/sessionRemoved", removed, removed)
         self._count()
 
     async def _tear_down(self, channel: Channel, reply: Reply[None]) -> None:
@@ -188,10 +189,9 @@ class Catalogue(Actor[Incoming]):
             return
         self._summaries[uri] = after
         older = older_summary(changes)
+        params = SessionSummaryChangedParams(channel=ROOT, session=uri, changes=changes)
         self._host.notify(
-            "root/sessionSummaryChanged",
-            SessionSummaryChangedParams(channel=ROOT, session=uri, changes=changes),
-            SessionSummaryChangedParams(channel=ROOT, session=uri, changes=older),
+            "root/sessionSummaryChanged", params, params.evolve(changes=older) if older else None
         )
 
     def _count(self) -> None:

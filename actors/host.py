@@ -12,7 +12,7 @@ from actors.ledger import Ledger
 from actors.replay import ReplayWindow
 from actors.subscriptions import Subscriptions
 from ahpd.agents.port import Agent
-from ahpd.protocol.frame import frame
+from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import notification
 from ahpd.protocol.model import Wire
 from ahpd.protocol.session import SessionSummary
@@ -68,16 +68,21 @@ class Host:
         """The agent of a session that names none (R-8.2)."""
         return next(iter(self.agents))
 
-    def notify(self, method: str, params: Wire, older: Wire | None = None) -> None:
+    def notify(self, method: str, params: Wire, older: Wire | None) -> None:
         """Tell the subscribers of the root, in order with everything else.
 
-        `older` is what a connection is told that negotiated 0.9 and would not understand `params`.
+        `older` is what a connection is told that negotiated 0.9 and would not understand `params`;
+        None: nothing.
         """
         new = frame(notification(method, params.wire()))
-        old = new if older is None else frame(notification(method, older.wire()))
+        old: Frame | None = new
+        if older is not params:
+            old = None if older is None else frame(notification(method, older.wire()))
 
         def release() -> None:
             for listener in self.subscriptions.of(ROOT):
-                listener.tell(old if listener.is_old else new)
+                told = old if listener.is_old else new
+                if told is not None:
+                    listener.tell(told)
 
         self.ledger.post(release)

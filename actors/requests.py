@@ -20,7 +20,7 @@ from actors.ledger import Channel
 from actors.messages import CreateChat, CreateSession, DisposeChat, DisposeSession, LoadTurns
 from actors.paging import cursor_of, page_before
 from actors.subscribing import subscribe
-from actors.summaries import older_summary
+from actors.summaries import moment, older_summary
 from ahpd.protocol.chat import (
     CreateChatParams,
     DisposeChatParams,
@@ -104,27 +104,28 @@ async def _list_sessions(connection: Connection, params: ListSessionsParams) -> 
     return ListSessionsResult(items=tuple(items), next_cursor=more)
 
 
-def _place(row: SessionSummary) -> tuple[str, URI]:
+def _place(row: SessionSummary) -> tuple[float, URI]:
     """Where a session stands in the list; unique, so that a cursor can name it."""
-    return row.modified_at, row.resource
+    return moment(row.modified_at), row.resource
 
 
 def _cursor(connection: Connection, row: SessionSummary) -> str:
-    text = "\n".join((connection.path, *_place(row)))
+    text = "\n".join((connection.path, *map(str, _place(row))))
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
-def _read_cursor(connection: Connection, cursor: str) -> tuple[str, URI]:
+def _read_cursor(connection: Connection, cursor: str) -> tuple[float, URI]:
     """R-7.26: made here, and not valid on another connection."""
     try:
-        path, moment, uri = base64.urlsafe_b64decode(cursor).decode().split("\n", 2)
+        path, time, uri = base64.urlsafe_b64decode(cursor).decode().split("\n", 2)
+        place = float(time), uri
     except ValueError:
-        path = moment = uri = ""
+        path, place = "", (0.0, "")
     if path != connection.path:
         raise ProtocolError(
             ErrorCode.INVALID_PARAMS, "listSessions: cursor: not one that this connection was given"
         )
-    return moment, uri
+    return place
 
 
 # ---- chats --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from actors.clock import from_iso
 from ahpd.protocol.chat import (
     ChatState,
     ChatSummary,
@@ -91,7 +92,7 @@ _EMPTY: dict[str, Any] = {"activity": "", "working_directories": (), "chats": ()
 def session_summary(uri: URI, session: SessionState, created_at: str) -> SessionSummary:
     """A session's summary, with its chats' rows and its aggregated status (R-7.37 to R-7.41)."""
     leading = _leading(session)
-    moments = [created_at, *(row.modified_at for row in session.chats)]
+    times = [created_at, *(row.modified_at for row in session.chats)]
     return SessionSummary(
         resource=uri,
         provider=session.provider,
@@ -103,15 +104,21 @@ def session_summary(uri: URI, session: SessionState, created_at: str) -> Session
         working_directories=session.working_directories,
         annotations=session.annotations,
         created_at=created_at,
-        modified_at=max(moments),
+        modified_at=max(times, key=moment),
         chats=tuple(_compact(row) for row in session.chats),
         default_chat=session.default_chat,
     )
 
 
+def moment(time: str) -> float:
+    """For comparing times: a client may have written one, with any offset."""
+    return from_iso(time) or 0.0
+
+
 def older_summary(summary: Any) -> Any:
-    """As a 0.9 client is told it: without the compact chats (R-2.14)."""
-    return summary.evolve(chats=None, default_chat=None)
+    """As a 0.9 client is told it: without the compact chats (R-2.14). None: nothing is left."""
+    older = summary.evolve(chats=None, default_chat=None)
+    return older if older.wire() else None
 
 
 def _leading(session: SessionState) -> ChatSummary | None:
@@ -119,7 +126,7 @@ def _leading(session: SessionState) -> ChatSummary | None:
     for row in session.chats:
         if row.resource == session.default_chat:
             return row
-    return max(session.chats, key=lambda row: row.modified_at, default=None)
+    return max(session.chats, key=lambda row: moment(row.modified_at), default=None)
 
 
 def _activity(session: SessionState, leading: ChatSummary | None) -> int:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import trio
 
 from ahpd.cli.following import plain
+from ahpd.cli.output import Output
 from ahpd.cli.shown import line, safe
+from ahpd.protocol.chat import ChatState, ToolCallResponsePart
 from ahpd.protocol.chat_actions import (
     ChatToolCallApprovedAction,
     ChatToolCallDeniedAction,
@@ -32,6 +34,9 @@ Decision: TypeAlias = (
     ChatToolCallApprovedAction | ChatToolCallDeniedAction | ChatToolCallResultConfirmedAction
 )
 
+#: The states of a call in which somebody has to decide.
+WAITING = (ToolCallPendingConfirmationState, ToolCallPendingResultConfirmationState)
+
 #: Characters of a tool's input that are shown.
 _INPUT = 2000
 #: Bytes of one answer, and how many answers that are none are borne.
@@ -46,6 +51,19 @@ class Choice:
     label: str
     approves: bool
     option: ConfirmationOption | None = None
+
+
+def waiting(chat: ChatState, call_id: str) -> Waiting | None:
+    """The call with this id, if it waits in the running turn."""
+    parts = () if chat.active_turn is None else chat.active_turn.response_parts
+    for part in parts:
+        if (
+            isinstance(part, ToolCallResponsePart)
+            and isinstance(part.tool_call, WAITING)
+            and part.tool_call.tool_call_id == call_id
+        ):
+            return part.tool_call
+    return None
 
 
 def choices(call: Waiting) -> Sequence[Choice]:
@@ -97,19 +115,11 @@ def question(call: Waiting) -> Iterator[str]:
         yield f"  {line(call.tool_input.uri)}"
 
 
-class Say(Protocol):
-    """Prints a line; with `nl` False what is typed next ends it."""
-
-    def __call__(self, text: str, *, nl: bool = True) -> None:
-        """Print it."""
-        ...
-
-
 class Terminal:
-    """The person at standard input, who is told things by `say`."""
+    """The person at standard input, who is told things on standard error."""
 
-    def __init__(self, say: Say) -> None:
-        self._say = say
+    def __init__(self, out: Output) -> None:
+        self._out = out
         self._fd = sys.stdin.fileno()
         self._typed = b""
 
@@ -119,20 +129,23 @@ class Terminal:
         no = next(place for place, each in enumerate(offered, 1) if not each.approves)
         self._drop_typed()
         for text in question(call):
-            self._say(text)
+            self._tell(text)
         for number, each in enumerate(offered, 1):
-            self._say(f"  {number}  {each.label}")
+            self._tell(f"  {number}  {each.label}")
         for _ in range(_ATTEMPTS):
-            self._say(f"Choose 1 to {len(offered)} [{no}]: ", nl=False)
+            self._out.prompt(f"Choose 1 to {len(offered)} [{no}]: ")
             answer = await self._line()
-            if answer is None:
-                self._say("")
+            if answer is not None:
+                self._out.typed()
             if not answer:
                 break
             if answer.isascii() and answer.isdecimal() and 1 <= int(answer) <= len(offered):
                 return offered[int(answer) - 1]
-            self._say(f"That is not one of 1 to {len(offered)}.")
+            self._tell(f"That is not one of 1 to {len(offered)}.")
         return offered[no - 1]
+
+    def _tell(self, text: str) -> None:
+        self._out.item(text, always=True, fg="yellow")
 
     def _drop_typed(self) -> None:
         """What was typed before the question was not meant for it."""

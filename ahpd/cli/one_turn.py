@@ -15,7 +15,16 @@ import click
 import trio
 
 from ahpd.cli import exits, words
-from ahpd.cli.approval import Terminal, Waiting, decision, first, question
+from ahpd.cli.approval import (
+    WAITING,
+    Choice,
+    Terminal,
+    Waiting,
+    decision,
+    first,
+    question,
+    waiting,
+)
 from ahpd.cli.chats import joined
 from ahpd.cli.following import (
     Began,
@@ -34,7 +43,7 @@ from ahpd.cli.output import Output
 from ahpd.cli.reach import Refused, Target, Unreachable, reached
 from ahpd.cli.running import Running
 from ahpd.cli.shown import line
-from ahpd.client import Backoff, Observer, Operation, OptimisticStore
+from ahpd.client import Backoff, Observer, Operation, OptimisticStore, Status
 from ahpd.protocol.chat import (
     ChatState,
     ErrorResponsePart,
@@ -49,10 +58,6 @@ from ahpd.protocol.chat_actions import (
 )
 from ahpd.protocol.connection import ActionEnvelope
 from ahpd.protocol.messages import Message, MessageOrigin
-from ahpd.protocol.tools import (
-    ToolCallPendingConfirmationState,
-    ToolCallPendingResultConfirmationState,
-)
 from ahpd.protocol.uris import URI
 
 #: Seconds without a connection after which it is given up.
@@ -93,19 +98,22 @@ class OneTurn:
         #: Questions on the terminal, by tool call; one at a time has the terminal.
         self._questions: dict[str, trio.CancelScope] = {}
         self._terminal = trio.Lock()
+        #: The operation that begins the turn, and those that decide about tool calls, by call.
+        self._operation: Operation | None = None
+        self._decisions: dict[Operation, str] = {}
         #: Whether the turn told of now is ours.
         self._mine = False
         self._cancelled = False
+        self._away = False
 
     async def main(self, target: Target, running: Running) -> int:
         """Ask, follow, and return the exit code."""
-        observer = Observer(
-            settled=self._settled, dropped=self._dropped, status=lambda *_: self._watch(running)
-        )
+        self._nursery = running.nursery
+        observer = Observer(settled=self._settled, dropped=self._dropped, status=self._status)
         async with reached(
             target, running.nursery, "ask", observer=observer, backoff=Backoff(first=0.1, most=2.0)
         ) as client:
-            self._client, self._nursery = client, running.nursery
+            self._client = client
             self._chat = await self._find_chat()
             store = await client.subscribe(self._chat)
             assert store is not None
@@ -162,18 +170,19 @@ class OneTurn:
     def _dropped(self, _: URI, reason: str) -> None:
         self._news_in.send_nowait(_Gone(reason))
 
-    def _watch(self, running: Running) -> None:
-        """Say when the connection is lost, and do not wait for it without end."""
-        client = getattr(self, "_client", None)
-        if client is not None and client.status == "offline" and self._mine:
-            running.nursery.start_soon(self._await_connection)
+    def _status(self, status: Status, _: Exception | None) -> None:
+        if status == "offline" and self._operation is not None and not self._away:
+            self._away = True
+            self._nursery.start_soon(self._await_connection)
 
     async def _await_connection(self) -> None:
+        """Say that the connection is lost, and do not wait for it without end."""
         self._out.item("the connection is lost; trying to come back", fg="yellow")
-        with trio.move_on_after(OFFLINE_WITHIN):
+        with trio.move_on_after(OFFLINE_WITHIN) as scope:
             await self._client.wait_status("connected", "closed")
-            return
-        self._news_in.send_nowait(_Gone("the daemon did not come back"))
+        self._away = False
+        if scope.cancelled_caught:
+            self._news_in.send_nowait(_Gone("the daemon did not come back"))
 
     async def _follow(self) -> Turn:
         """Until the turn is over. Raises `Refused` when it does not begin, and `Unreachable`."""
@@ -186,19 +195,25 @@ class OneTurn:
                             return turn
                 case _Gone(reason=reason):
                     raise Unreachable(reason)
-                case Operation() if news is self._operation:
-                    self._judge(news)
-                case _:
-                    pass
+                case Operation():
+                    self._ended(news)
         raise AssertionError("the channel of news is never closed")
 
-    def _judge(self, operation: Operation) -> None:
+    def _ended(self, operation: Operation) -> None:
+        """A dispatch of ours was answered, or never will be."""
         outcome = operation.outcome
         assert outcome is not None
-        if outcome.kind == "refused":
-            self._refused(outcome.reason or "the host refused it")
-        elif outcome.kind == "unanswered":
-            raise Unreachable(f"whether the host got it is not known: {outcome.reason}")
+        call_id = self._decisions.pop(operation, None)
+        if operation is self._operation:
+            if outcome.kind == "refused":
+                self._refused(outcome.reason or "the host refused it")
+            elif outcome.kind == "unanswered":
+                raise Unreachable(f"whether the host got it is not known: {outcome.reason}")
+        elif outcome.kind == "unanswered" and call_id is not None:
+            # The connection was lost with it. If nobody else has decided, decide again.
+            call = waiting(self._client.store(self._chat).confirmed, call_id)
+            if call is not None:
+                self._decide(call)
 
     def _refused(self, reason: str) -> None:
         if self._as_json:
@@ -244,10 +259,9 @@ class OneTurn:
         question_open = self._questions.pop(call_id, None)
         if question_open is not None:
             question_open.cancel(reason="somebody else decided")
-            self._out.item("\nanswered on another screen, or no longer asked", always=True)
-        if isinstance(
-            call, ToolCallPendingConfirmationState | ToolCallPendingResultConfirmationState
-        ):
+            if what.words != "skipped":  # the turn has ended; nobody answered
+                self._out.item("answered on another screen", always=True)
+        if isinstance(call, WAITING):
             self._decide(call)
         elif call.status != "streaming":
             self._out.item(f"* {line(call.display_name)}: {what.words}", fg="cyan")
@@ -271,19 +285,20 @@ class OneTurn:
         choice = first(call, approves=approves)
         verb = "approved" if choice.approves else "denied"
         self._out.item(f"  {verb} ({why}): {choice.label}", always=True)
-        self._client.dispatch(self._chat, decision(self._turn_id, call, choice))
+        self._send(call, choice)
+
+    def _send(self, call: Waiting, choice: Choice) -> None:
+        operation = self._client.dispatch(self._chat, decision(self._turn_id, call, choice))
+        self._decisions[operation] = call.tool_call_id
 
     async def _ask(self, call: Waiting, scope: trio.CancelScope) -> None:
         """Put the question on the terminal and pass on the answer."""
         with scope:
             async with self._terminal:
-                choice = await Terminal(self._print_question).choose(call)
+                choice = await Terminal(self._out).choose(call)
             # In one step: what is no longer asked has left the table.
             if self._questions.pop(call.tool_call_id, None) is scope:
-                self._client.dispatch(self._chat, decision(self._turn_id, call, choice))
-
-    def _print_question(self, text: str, *, nl: bool = True) -> None:
-        self._out.item(text, nl=nl, always=True, fg="yellow")
+                self._send(call, choice)
 
     # ---- the end -----------------------------------------------------------------------------
 
@@ -292,7 +307,7 @@ class OneTurn:
         if self._cancelled:
             return False
         self._cancelled = True
-        self._out.item("\ncancelling; Ctrl-C once more to leave", always=True, fg="yellow")
+        self._out.item("cancelling; Ctrl-C once more to leave", always=True, fg="yellow")
         self._client.dispatch(
             self._chat,
             ChatTurnCancelledAction(

@@ -23,6 +23,8 @@ class Output:
         #: Whether the last line of the answer, or of a thought, has not ended.
         self._saying = False
         self._thinking = False
+        #: Whether somebody is asked to type.
+        self._prompting = False
         #: The part to which the last piece of its kind belonged.
         self._said = self._thought = -1
 
@@ -31,8 +33,11 @@ class Output:
         if self._quiet or not text:
             return
         self._end_thought()
-        if self._saying and part != self._said and not text.startswith("\n"):
-            click.echo()
+        if part != self._said:
+            if self._saying and not text.startswith("\n"):
+                click.echo()
+            elif self._shared and not self._saying:
+                text = text.lstrip("\n")  # it begins on a line of its own already
         self._said = part
         _put(safe(text), err=False)
         self._saying = not text.endswith("\n")
@@ -48,20 +53,37 @@ class Output:
         _put(click.style(safe(text), dim=True), err=True)
         self._thinking = not text.endswith("\n")
 
-    def item(self, text: str, *, nl: bool = True, always: bool = False, **style: Any) -> None:
-        """A line of its own, on standard error; with `nl` False what is typed next ends it."""
+    def item(self, text: str, *, always: bool = False, **style: Any) -> None:
+        """A line of its own, on standard error."""
         if self._quiet and not always:
             return
         self._end_thought()
         self._end_saying()
-        click.echo(click.style(safe(text), **style) if style else safe(text), err=True, nl=nl)
+        self._end_prompt()
+        click.echo(click.style(safe(text), **style) if style else safe(text), err=True)
+
+    def prompt(self, text: str) -> None:
+        """The line on which somebody is to type; printed in any case."""
+        self._end_prompt()
+        click.echo(click.style(safe(text), bold=True), err=True, nl=False)
+        self._prompting = True
+
+    def typed(self) -> None:
+        """Somebody typed a line, which ended the prompt's."""
+        self._prompting = False
 
     def finish(self) -> None:
         """End what is open."""
         self._end_thought()
+        self._end_prompt()
         if self._saying:
             click.echo()
             self._saying = False
+
+    def _end_prompt(self) -> None:
+        if self._prompting:
+            click.echo(err=True)
+            self._prompting = False
 
     def _end_thought(self) -> None:
         if self._thinking:

@@ -26,9 +26,8 @@ def command(ctx: click.Context, /, *, stdio: bool, **values: Any) -> int:
     flags = flags_from(values, ctx.meta[Remembering.KEY])
     if stdio:
         from ahpd.cli import stdio as over_stdio  # noqa: PLC0415
-        from ahpd.transports.stdio import take_stdio  # noqa: PLC0415
 
-        return over_stdio.serve(flags, take_stdio())
+        return over_stdio.serve(flags)
     with failing.explained() as outcome:
         outcome.reason = serve(make_launch(flags, failing.say))
     return outcome.code

@@ -10,6 +10,8 @@ import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ahpd.cli import exits
+
 if TYPE_CHECKING:
     from ahpd.daemon.launching import Flags
 
@@ -40,7 +42,6 @@ def run(given: dict[str, list[str]]) -> int:
     # Nothing of what is imported can be garbage, and looking for it takes a tenth of the time.
     gc.disable()
     from ahpd.daemon.launching import Flags  # noqa: PLC0415
-    from ahpd.transports.stdio import take_stdio  # noqa: PLC0415
 
     flags = Flags(
         agents=given.get("--agent", ()),
@@ -50,15 +51,21 @@ def run(given: dict[str, list[str]]) -> int:
         state_dir=_last(given, "--state-dir"),
         log_level=_last(given, "--log-level"),
     )
-    return serve(flags, take_stdio())
+    return serve(flags)
 
 
-def serve(flags: Flags, descriptors: tuple[int, int]) -> int:
-    """Serve one peer over two descriptors until it ends its stream; the exit code."""
+def serve(flags: Flags) -> int:
+    """Serve one peer over stdin and stdout until it ends its stream; the exit code."""
     from ahpd.cli import failing  # noqa: PLC0415
     from ahpd.daemon.launching import make_launch  # noqa: PLC0415
     from ahpd.daemon.over_stdio import serve_stdio  # noqa: PLC0415
+    from ahpd.transports.stdio import take_stdio  # noqa: PLC0415
 
+    try:
+        descriptors = take_stdio()
+    except OSError as error:
+        failing.say(f"standard input, output and error must be open: {error.strerror}")
+        return exits.USAGE
     gc.freeze()
     gc.enable()
     with failing.explained() as outcome:

@@ -98,9 +98,9 @@ class WholeSession:
             self._client = client
             session = await joined(client, self._session)
             await self._subscribe(session)
-            if not self._as_json:
-                here = words.count(len(session.chats), "chat")
-                self._tell(f"{line(session.title) or '(no title)'}: {here}; {_state(session)}")
+            here = words.count(len(session.chats), "chat")
+            about = f"{line(session.title) or '(no title)'}: {here}; {_state(session)}"
+            self._tell(about, err=self._as_json)
             await self._follow()
         return exits.OK
 

@@ -93,7 +93,9 @@ def _spawn(
 ) -> subprocess.Popen[bytes]:
     # -P: a file in the folder it is started in must not be taken for one of our modules.
     command = [sys.executable, "-P", "-m", "ahpd", "serve", *arguments]
-    command += ["--quiet", "--state-dir", str(folder.path.absolute())]
+    ours = ["--quiet", "--state-dir", str(folder.path.absolute())]
+    if command[-len(ours) :] != ours:  # they are, when it is started again
+        command += ours
     fd = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.Popen(

@@ -121,6 +121,17 @@ def queue(walk: Walk, screen: Screen, dice: Random) -> None:
     screen.dispatch(shown[0], action)
 
 
+def queue_used(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A message is sent again that was queued, or steered, some time ago."""
+    if (shown := _chat(screen, dice)) is None:
+        return
+    kind: Any = dice.choice(["queued", "steering"])
+    name = walk.old_name("message" if kind == "queued" else "steering", dice)
+    if name is not None:
+        action = act.ChatPendingMessageSetAction(kind=kind, id=name, message=message("Again"))
+        screen.dispatch(shown[0], action)
+
+
 def steer(walk: Walk, screen: Screen, dice: Random) -> None:
     """A message for the running turn."""
     if (shown := _chat(screen, dice)) is None:
@@ -324,7 +335,7 @@ def break_agent(walk: Walk, screen: Screen, dice: Random) -> None:
 
 #: Each kind of move, and its weight.
 MOVES: Mapping[Move, int] = {
-    agent: 260,
+    agent: 100,
     start_turn: 80,
     start_two: 8,
     start_used: 4,
@@ -332,6 +343,7 @@ MOVES: Mapping[Move, int] = {
     resume: 6,
     decide: 40,
     queue: 18,
+    queue_used: 6,
     steer: 10,
     take_back: 6,
     reorder: 5,

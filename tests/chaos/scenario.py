@@ -77,9 +77,9 @@ def scenario(seed: int, steps: int = 400) -> Scenario:
 def _faults(seed: int, dice: Random, *, may_park: bool) -> Plan:
     """Few enough for each path that nothing is parked, unless it may be."""
     parts = [
-        Plan.from_seed(seed, [CHAT], count=dice.randint(0, 3), within=300, kinds=_KINDS),
-        Plan.from_seed(seed + 1, [SESSION], count=dice.randint(0, 2), within=150, kinds=_KINDS),
-        Plan.from_seed(seed + 2, [CONNECTION], count=dice.randint(0, 3), within=200, kinds=_KINDS),
+        Plan.from_seed(seed, [CHAT], count=dice.randint(0, 3), within=200, kinds=_KINDS),
+        Plan.from_seed(seed + 1, [SESSION], count=dice.randint(0, 3), within=100, kinds=_KINDS),
+        Plan.from_seed(seed + 2, [CONNECTION], count=dice.randint(0, 4), within=200, kinds=_KINDS),
         Plan.from_seed(seed + 3, OWN, count=dice.randint(0, 4), within=60, kinds=_KINDS),
     ]
     if may_park:

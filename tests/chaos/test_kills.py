@@ -8,6 +8,7 @@ message that the seed chooses, and everything goes on.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from random import Random
 
 import attrs
@@ -44,9 +45,6 @@ PATHS = {
 }
 KINDS = (FaultKind.KILL, FaultKind.RAISE, FaultKind.CANCEL)
 FAILED = (ConnectionLost, RequestTimeout, ProtocolError, DecodeError)
-
-#: How often each kind of actor is killed in one test; more tests are made for more kills.
-PIECE = 50
 
 
 @attrs.frozen
@@ -227,19 +225,12 @@ def messages_of(actor: str) -> int:
     return run_seeded(_run, Kill(actor, 0, None), Injection(Plan()), seed=0)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests of `PIECE` kills each, so that none takes long."""
-    if "piece" in metafunc.fixturenames:
-        kills = metafunc.config.getoption("--kills", 100)
-        metafunc.parametrize("piece", range(-(-kills // PIECE)))
-
-
 @pytest.mark.parametrize("actor", sorted(PATHS))
-def test_a_kill_at_a_random_message(actor: str, piece: int) -> None:
+def test_a_kill_at_a_random_message(actor: str, kill_seeds: Sequence[int]) -> None:
     among = messages_of(actor)
     assert among > 20
     struck = 0
-    for seed in range(piece * PIECE, (piece + 1) * PIECE):
+    for seed in kill_seeds:
         dice = Random(f"{actor} {seed}")
         # Not the first: a client whose very first handshake fails says so and gives up.
         nth = dice.randint(2, among)
@@ -251,4 +242,4 @@ def test_a_kill_at_a_random_message(actor: str, piece: int) -> None:
             raise AssertionError(str(kill)) from error
         struck += len(injection.fired)
     # A run whose seed makes people quicker may be over before the message comes.
-    assert struck > 0.8 * PIECE
+    assert struck > 0.8 * len(kill_seeds)

@@ -36,6 +36,7 @@ def judge(walk: Walk) -> Verdict:
     wrong = [
         *walk.unanswered,
         *(text for screen in walk.screens for text in _screen(walk, screen)),
+        *(text for screen in walk.screens for text in _replays(walk, screen)),
         *_turns(walk),
         *_tables(walk),
         *_puppets(walk),
@@ -126,6 +127,32 @@ def _kind(entry: Entry) -> str:
     return "refused" if "rejectionReason" in loads(entry.params) else "unchanged"
 
 
+def _replays(walk: Walk, screen: Screen) -> Iterator[str]:
+    """Every replay held all that its client had missed on its channels, its own refusals too."""
+    entries = walk.host.stream.entries
+    for tap in walk.host.taps.all:
+        if not tap.name.startswith(f"{screen.name}#"):
+            continue
+        asked: dict[Any, Any] = {}
+        for way, frame in tap.frames:
+            if frame.get("method") == "reconnect" and way == "c2h":
+                asked[frame["id"]] = frame["params"]
+            result = frame.get("result") if way == "h2c" else None
+            if not isinstance(result, dict) or result.get("type") != "replay":
+                continue
+            params = asked[frame["id"]]
+            given = [int(each["serverSeq"]) for each in result["actions"]]
+            channels = set(params["subscriptions"]) - set(result["missing"])
+            seen = int(params["lastSeenServerSeq"])
+            missed = [
+                entry.seq
+                for entry in entries[seen : given[-1] if given else seen]
+                if entry.audience in (None, screen.name) and entry.channel.uri in channels
+            ]
+            if given != missed:
+                yield f"{tap.name}: replayed {given}, missed {missed}"
+
+
 def _sent(walk: Walk, screen: Screen) -> Counter[int]:
     """How often each dispatch of a client was sent."""
     found: Counter[int] = Counter()
@@ -150,10 +177,25 @@ def _turns(walk: Walk) -> Iterator[str]:
         for entry in walk.host.stream.said()
         if entry.channel.kind == "chat" and getattr(entry.action, "type", "") == "chat/turnStarted"
     }
+    yield from _once(walk)
     for turn in started | ended:
         gone = where.get(turn) not in open_chats  # with the chat, its running turn went
         if started[turn] != ended[turn] and not (gone and started[turn] == ended[turn] + 1):
             yield f"{turn}: started {started[turn]} times, ended {ended[turn]} times"
+
+
+def _once(walk: Walk) -> Iterator[str]:
+    """No turn was started twice, and no message that waited was taken up twice."""
+    met: Counter[tuple[str, str, str]] = Counter()
+    for entry in walk.host.stream.said():
+        action: Any = entry.action
+        if getattr(action, "type", "") == "chat/turnStarted":
+            met[entry.channel.uri, "turn", action.turn_id] += 1
+            if action.queued_message_id is not None:
+                met[entry.channel.uri, "message", action.queued_message_id] += 1
+    for (uri, kind, name), count in met.items():
+        if count > 1:
+            yield f"{uri}: the {kind} {name} was started {count} times"
 
 
 def _tables(walk: Walk) -> Iterator[str]:

@@ -49,6 +49,11 @@ class Walk:
         self._names[kind] += 1
         return f"{kind}-{self._names[kind]}"
 
+    def old_name(self, kind: str, dice: Random) -> str | None:
+        """A name that was given before."""
+        count = self._names[kind]
+        return f"{kind}-{dice.randint(1, count)}" if count else None
+
     def later(self, fn: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Do it while the walk goes on."""
         self.nursery.start_soon(fn, *args)
@@ -86,6 +91,7 @@ class Walk:
                     self._kill(kill.pattern, kill.choice)
                 move = dice.choices(moves, weights)[0]
                 move(self, dice.choice(self.screens), dice)
+                self._go_on(dice)
                 await self._pause(dice)
             await self._end()
             verdict = judge(self)
@@ -107,6 +113,14 @@ class Walk:
                 await peer.close()
             sessions.append(uri)
         return sessions
+
+    def _go_on(self, dice: Random) -> None:
+        """What goes on beside the move: agents work, and who is away tries to come back."""
+        if dice.random() < 0.4:
+            self.puppeteer.act(dice)
+        for screen in self.screens:
+            if dice.random() < 0.1 and not screen.is_up:
+                self.later(screen.reconnect)
 
     async def _pause(self, dice: Random) -> None:
         if dice.random() < _LONG_PAUSE:
@@ -141,6 +155,7 @@ class Walk:
                 break
         await trio.sleep(60)
         self.unanswered = [text for screen in self.screens for text in unanswered(self, screen)]
+        await self._stay_away(self.screens[self.plan.seed % 3])
         for screen in self.screens:
             await screen.reconnect()
             for _ in range(_ROUNDS):
@@ -149,6 +164,16 @@ class Walk:
                 await trio.sleep(1)
                 await screen.reconnect()
         await trio.sleep(5)
+
+    async def _stay_away(self, screen: Screen) -> None:
+        """One stays away until its time is up, and has lost its place in the sessions then."""
+        if screen.client is not None:
+            await screen.client.disconnect()
+        await trio.sleep(self.host.tables.settings.grace + 10)
+        for uri in self.sessions():
+            clients = self.host.ledger.channels[uri].state.active_clients
+            if any(client.client_id == screen.name for client in clients):
+                self.unanswered.append(f"{screen.name} still takes part in {uri}")
 
     async def _restart_parked(self) -> None:
         for path in self.host.parked():

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
+import trio
 
 from ahpd.cli.group import run
 
@@ -146,3 +148,57 @@ def ended(child: Any) -> int:
     child.expect(pexpect.EOF)
     child.close()
     return int(child.exitstatus if child.exitstatus is not None else -child.signalstatus)
+
+
+class Line:
+    """A way to a daemon's socket that can be cut, and then refuses until it is mended."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._socket = str(daemon.state / "ahpd.sock")
+        self._scopes: list[trio.CancelScope] = []
+        self.is_cut = False
+        self.connections = 0
+
+    async def serve(self, near: trio.abc.Stream) -> None:
+        async with near:
+            if self.is_cut:
+                return
+            self.connections += 1
+            far = await trio.open_unix_socket(self._socket)
+            async with far, trio.open_nursery() as nursery:
+                self._scopes.append(nursery.cancel_scope)
+                nursery.start_soon(self._pump, near, far, nursery.cancel_scope)
+                nursery.start_soon(self._pump, far, near, nursery.cancel_scope)
+
+    async def _pump(
+        self, source: trio.abc.Stream, sink: trio.abc.Stream, scope: trio.CancelScope
+    ) -> None:
+        try:
+            while data := await source.receive_some():
+                await sink.send_all(data)
+        except trio.BrokenResourceError:
+            pass
+        scope.cancel()
+
+    def cut(self) -> None:
+        self.is_cut = True
+        for scope in self._scopes:
+            scope.cancel()
+
+    def mend(self) -> None:
+        self.is_cut = False
+
+
+@asynccontextmanager
+async def line_to(daemon: Daemon, path: Path) -> AsyncIterator[Line]:
+    """Such a way, under a path of its own."""
+    line = Line(daemon)
+    socket = trio.socket.socket(trio.socket.AF_UNIX)
+    with socket:
+        await socket.bind(str(path))
+        socket.listen()
+        listener = trio.SocketListener(socket)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.serve_listeners, line.serve, [listener])
+            yield line
+            nursery.cancel_scope.cancel()

@@ -16,7 +16,16 @@ from ahpd.cli.approval import decision, first
 from ahpd.cli.group import run
 from ahpd.cli.reach import Target, reached
 from ahpd.protocol.uris import default_chat
-from tests.cli.daemons import RUDE_SHOWN, WITHIN, Daemon, daemon, ended, environment, spawn
+from tests.cli.daemons import (
+    RUDE_SHOWN,
+    WITHIN,
+    Daemon,
+    daemon,
+    ended,
+    environment,
+    line_to,
+    spawn,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -222,6 +231,30 @@ async def approve(daemon: Daemon, session: str) -> None:
         choice = first(calls[0], approves=True)
         outcome = await client.dispatch(chat, decision(turn.id, calls[0], choice)).wait()
         assert outcome.kind == "accepted"
+
+
+async def test_an_answer_that_a_lost_connection_swallowed_is_asked_for_again(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    path = tmp_path / "l.sock"
+    with trio.fail_after(WITHIN):
+        async with line_to(daemon, path) as line:
+            child = spawn([*daemon.command("ask", "dig"), "--url", f"unix:{path}"])
+
+            async def see(text: str) -> None:
+                await trio.to_thread.run_sync(child.expect_exact, text)
+
+            await see("Choose 1 to 2 [2]: ")
+            line.cut()
+            await see("the connection is lost")
+            child.sendline("1")
+            line.mend()
+            await see("Choose 1 to 2 [2]: ")
+            child.sendline("1")
+            await see("* Dig a hole: done")
+            await see("Thanks.")
+            assert await trio.to_thread.run_sync(ended, child) == exits.OK
+            assert line.connections == 2
 
 
 @pytest.mark.parametrize("answer", ["\r", "\x04", "2\r"])

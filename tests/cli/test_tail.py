@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import select
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from tests.cli.daemons import (
     Daemon,
     daemon,
     environment,
+    line_to,
     start_daemon,
     stop_daemon,
 )
@@ -110,30 +110,17 @@ def test_json_gives_legal_envelopes_with_growing_numbers(
 ) -> None:
     session = new_session(daemon, capsys)
     with tailing(daemon.command("tail", session, "--json")) as tail:
-        # Nothing is printed before something happens, so go on until it hears it.
-        found: list[Any] = []
-        while not found:
-            assert daemon.run("ask", "hello", "--session", session) == exits.OK
-            found = readable(tail)
+        assert tail.stderr is not None
+        assert "1 chat; idle" in tail.stderr.readline()
+        assert daemon.run("ask", "hello", "--session", session) == exits.OK
+        found = [json.loads(line) for line in read_until(tail, "chat/turnComplete")]
     checker = FrameChecker(whole=False)
     for envelope in found:
         assert not checker.check("h2c", {"jsonrpc": "2.0", "method": "action", "params": envelope})
     numbers = [each["serverSeq"] for each in found]
     assert numbers == sorted(set(numbers))
-    assert "chat/turnComplete" in {each["action"]["type"] for each in found}
-
-
-def readable(tail: subprocess.Popen[str]) -> list[Any]:
-    """What has been printed by now, up to the end of a turn; nothing when nothing has."""
-    assert tail.stdout is not None
-    found: list[Any] = []
-    while select.select([tail.stdout], [], [], 0 if not found else WITHIN)[0]:
-        found.append(json.loads(tail.stdout.readline()))
-        if found[-1]["action"]["type"] == "session/chatUpdated" and any(
-            each["action"]["type"] == "chat/turnComplete" for each in found
-        ):
-            break
-    return found
+    assert found[-1]["channel"].startswith("ahp-chat:")
+    assert {each["channel"] for each in found} > {session}
 
 
 def test_it_ends_when_the_session_does(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,59 +143,6 @@ def test_it_ends_when_the_session_does(daemon: Daemon, capsys: pytest.CaptureFix
 def test_no_such_session(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     assert daemon.run("tail", "ahp-session:/nowhere") == exits.USAGE
     assert "there is no session ahp-session:/nowhere; see: ahpd sessions" in capsys.readouterr().err
-
-
-class Line:
-    """A way to a daemon's socket that can be cut, and then refuses until it is mended."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self._socket = str(daemon.state / "ahpd.sock")
-        self._scopes: list[trio.CancelScope] = []
-        self.is_cut = False
-        self.connections = 0
-
-    async def serve(self, near: trio.abc.Stream) -> None:
-        async with near:
-            if self.is_cut:
-                return
-            self.connections += 1
-            far = await trio.open_unix_socket(self._socket)
-            async with far, trio.open_nursery() as nursery:
-                self._scopes.append(nursery.cancel_scope)
-                nursery.start_soon(self._pump, near, far, nursery.cancel_scope)
-                nursery.start_soon(self._pump, far, near, nursery.cancel_scope)
-
-    async def _pump(
-        self, source: trio.abc.Stream, sink: trio.abc.Stream, scope: trio.CancelScope
-    ) -> None:
-        try:
-            while data := await source.receive_some():
-                await sink.send_all(data)
-        except trio.BrokenResourceError:
-            pass
-        scope.cancel()
-
-    def cut(self) -> None:
-        self.is_cut = True
-        for scope in self._scopes:
-            scope.cancel()
-
-    def mend(self) -> None:
-        self.is_cut = False
-
-
-@asynccontextmanager
-async def line_to(daemon: Daemon, path: Path) -> AsyncIterator[Line]:
-    line = Line(daemon)
-    socket = trio.socket.socket(trio.socket.AF_UNIX)
-    with socket:
-        await socket.bind(str(path))
-        socket.listen()
-        listener = trio.SocketListener(socket)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.serve_listeners, line.serve, [listener])
-            yield line
-            nursery.cancel_scope.cancel()
 
 
 async def test_a_lost_connection_loses_nothing(daemon: Daemon, tmp_path: Path) -> None:

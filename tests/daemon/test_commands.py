@@ -57,9 +57,11 @@ def test_start_status_restart_stop(folder: Path) -> None:
     assert url in text
     assert f"pid {facts['pid']}" in text
 
+    launch = usual(folder).launch.read_bytes()
     restarted = ahpd(folder, "restart")
     assert restarted.returncode == exits.OK, restarted.stderr
     assert status(folder)["pid"] != facts["pid"]
+    assert usual(folder).launch.read_bytes() == launch
 
     stopped = ahpd(folder, "stop")
     assert (stopped.returncode, stopped.stderr) == (exits.OK, b"ahpd: stopped\n")

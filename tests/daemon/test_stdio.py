@@ -247,6 +247,18 @@ def test_a_state_folder_that_is_taken_is_refused(tmp_path: Path) -> None:
         assert ended.stdout == b""
 
 
+def test_without_stdin_it_says_so(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        ["/bin/sh", "-c", '"$0" -m ahpd --stdio <&-', sys.executable],
+        capture_output=True,
+        timeout=PATIENCE,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert ended.returncode == exits.USAGE
+    assert b"must be open" in ended.stderr
+
+
 def test_what_it_does_not_know_is_explained_by_the_ordinary_way(tmp_path: Path) -> None:
     ended = ahpd(tmp_path, "--stdio", "--unheard-of")
     assert ended.returncode == exits.USAGE
