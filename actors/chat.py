@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import trio
 
 from actors import mailboxes
+from actors.attaching import attach, attached_to, detach, hand_on
 from actors.desk import Desk
 from actors.endings import clear_activity, end_turn, note_start
 from actors.host import Host
@@ -183,14 +184,19 @@ class Chat(Actor[Incoming]):
             self._state,
             self._session_state,
             dispatch.origin.client_id,
-            self._find_chat,
+            self._host.ledger.state_of,
         )
         action = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
         match action:
             case act.ChatTurnStartedAction():
+                self._attach(action.turn_id, action.message)
                 self._note_start(action.turn_id, action.message)
             case act.ChatTurnCancelledAction():
                 clear_activity(self._host, self._channel)
+            case act.ChatPendingMessageSetAction():
+                self._attach(action.id, action.message)
+            case act.ChatPendingMessageRemovedAction():
+                detach(self._channel, action.id)
             case None:
                 if isinstance(dispatch.action, SessionTitleChangedAction):
                     self._renamed(dispatch.action)
@@ -199,9 +205,8 @@ class Chat(Actor[Incoming]):
                 pass
         self._moved()
 
-    def _find_chat(self, uri: URI) -> ChatState | None:
-        channel = self._host.ledger.find(uri)
-        return channel.state if channel is not None and channel.kind == "chat" else None
+    def _attach(self, key: str, message: Message) -> None:
+        attach(self._channel, key, message, self._host.ledger.state_of)
 
     def _renamed(self, action: SessionTitleChangedAction) -> None:
         """A title sent to a chat: no chat action carries one, so its session says it (quirk 22)."""
@@ -354,7 +359,8 @@ class Chat(Actor[Incoming]):
         turn = self._state.active_turn
         if turn is not None:
             if turn.id == self._cleared:
-                self._start_run(Prompt(turn.id, turn.message, self._resumes))
+                attached = attached_to(self._channel, turn.id)
+                self._start_run(Prompt(turn.id, turn.message, self._resumes, attached))
             return
         steering, queued = self._state.steering_message, self._state.queued_messages
         if steering is not None:
@@ -378,6 +384,10 @@ class Chat(Actor[Incoming]):
     def _start_turn(self, message: Message, pending_id: str | None = None) -> None:
         """A turn that the host starts; nothing may be running."""
         turn_id = self._host.new_id()
+        if pending_id is None:
+            self._attach(turn_id, message)
+        else:
+            hand_on(self._channel, pending_id, turn_id)
         self._note_start(turn_id, message)
         self._desk.say_and_act(
             act.ChatTurnStartedAction(
@@ -394,7 +404,10 @@ class Chat(Actor[Incoming]):
         self._desk.say(act.ChatPendingMessageRemovedAction(kind=kind, id=pending.id))
 
     def _steer(self) -> None:
-        """Give the steering message to the agent, or end its turn so that it starts the next."""
+        """Give the steering message to the agent, or end its turn so that it starts the next.
+
+        One with chats or annotations attached starts a turn: only with a prompt can these be given.
+        """
         run, pending = self._run, self._state.steering_message
         turn = self._state.active_turn
         if pending is None or turn is None or run is None or run.stopping:
@@ -402,7 +415,8 @@ class Chat(Actor[Incoming]):
         if not run.prompted:
             return  # the agent must get the turn's own message first; `RunBegan` comes then
         backend = self._engine.backend
-        if backend is not None and backend.steer(pending.message):
+        plain = pending.id not in self._channel.attached
+        if plain and backend is not None and backend.steer(pending.message):
             self._take_pending("steering", pending)
         else:
             self._end_turn(Stopped())

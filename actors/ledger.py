@@ -21,11 +21,12 @@ Invariants kept here (numbers as in the design):
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
+from ahpd.agents.port import Attached
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import Turn
 from ahpd.protocol.frame import Frame
@@ -41,12 +42,13 @@ class Heritage:
     """What a chat's agent is to know of the chat that it was made from; it never changes.
 
     A fork's `history` is shown in it, as its first turns. A side chat's `context` is not, nor is
-    the `selection` it is about (R-9.7, R-9.8).
+    the `selection` it is about (R-9.7, R-9.8). `attached`: what was attached to those turns.
     """
 
     history: Sequence[Turn] = ()
     context: Sequence[Turn] = ()
     selection: str | None = None
+    attached: Mapping[str, tuple[Attached, ...]] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False)
@@ -74,6 +76,8 @@ class Channel:
     began: tuple[str, float] = ("", 0.0)
     #: Of a chat: kept here, because no state holds it and its actor may fail.
     heritage: Heritage = Heritage()
+    #: Of a chat: what was attached to messages of it, by the id of the turn or the waiting message.
+    attached: dict[str, tuple[Attached, ...]] = attrs.field(factory=dict)
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
@@ -147,6 +151,11 @@ class Ledger:
     def find(self, uri: URI) -> Channel | None:
         """The open channel of that exact URI."""
         return self.channels.get(uri)
+
+    def state_of(self, uri: URI, kind: ChannelKind) -> Any:
+        """The state of the open channel of that exact URI; None when it is not of that kind."""
+        channel = self.channels.get(uri)
+        return channel.state if channel is not None and channel.kind == kind else None
 
     def close(self, channel: Channel) -> None:
         """The channel is gone: nothing can be appended to it any more (hazard B41)."""

@@ -57,14 +57,17 @@ def open_request(host: Host, chat: Channel) -> OpenRequest:
     directories = chat.state.working_directories
     if directories is None:
         directories = session.working_directories or ()
+    history = history_left(chat.heritage, chat.state)
+    known = {turn.id for turn in (*history, *chat.heritage.context)}
     return OpenRequest(
         owner.uri,
         chat.uri,
         directories,
         session.config.values if session.config is not None else {},
-        history=history_left(chat.heritage, chat.state),
+        history=history,
         context=chat.heritage.context,
         selection=chat.heritage.selection,
+        attached={key: held for key, held in chat.heritage.attached.items() if key in known},
     )
 
 

@@ -31,8 +31,8 @@ from actors.messages import (
     TurnBegan,
 )
 from actors.refusal import refusal
-from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
+from actors.rules.messages import message_fault
 from actors.sources import beginning, made_chat
 from actors.summaries import chat_row, input_needed, row_changes
 from actors.telling import tell
@@ -128,8 +128,8 @@ class Session(Actor[Incoming]):
         return state
 
     def _chat(self, uri: URI) -> ChatState | None:
-        channel = self._host.ledger.find(uri)
-        return channel.state if channel is not None and channel.kind == "chat" else None
+        state: ChatState | None = self._host.ledger.state_of(uri, "chat")
+        return state
 
     def _row(self, uri: URI) -> ChatSummary | None:
         return next((row for row in self._state.chats if row.resource == uri), None)
@@ -196,8 +196,9 @@ class Session(Actor[Incoming]):
 
     async def _create_chat(self, params: CreateChatParams) -> None:
         """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
-        agent = self._host.agents[self._state.provider].info
-        if self._host.ledger.find(params.chat) is not None:
+        host = self._host
+        agent = host.agents[self._state.provider].info
+        if host.ledger.find(params.chat) is not None:
             if params.chat == self._state.default_chat:
                 return  # some clients create it again, and mean no harm (quirk 24)
             raise refusal(ErrorCode.ALREADY_EXISTS, f"{params.chat} already exists")
@@ -206,10 +207,9 @@ class Session(Actor[Incoming]):
         if self._state.lifecycle == "failed":
             raise Reject("the session could not be started")
         begins = beginning(params, self._state, agent, self._own_chat)
-        reason = rules_of_chats.first_message(params.initial_message, find_chat=self._chat)
+        reason = message_fault(params.initial_message, host.ledger.state_of)
         if reason is not None:
             raise Reject(f"createChat: initialMessage: {reason}")
-        host = self._host
         title = self._inherited_title(begins.origin)
         chat = made_chat(params.chat, host.clock.now(), begins, title)
         path = f"{self._supervisor}/chat/{self._next_number()}"
@@ -222,9 +222,9 @@ class Session(Actor[Incoming]):
         if params.initial_message is not None:
             tell(self.find(path), StartTurn(params.initial_message))
 
-    def _own_chat(self, uri: URI) -> ChatState | None:
-        """The state of a chat of this session."""
-        return self._chat(uri) if self._row(uri) is not None else None
+    def _own_chat(self, uri: URI) -> Channel | None:
+        """The channel of a chat of this session."""
+        return self._host.ledger.find(uri) if self._row(uri) is not None else None
 
     def _inherited_title(self, origin: ChatOrigin) -> str:
         """A fork goes on with its source's conversation, and so with its name."""

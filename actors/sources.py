@@ -7,12 +7,14 @@ frozen here, so later parts of a turn that still runs do not reach it (R-9.9).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import attrs
 
-from actors.ledger import Heritage
+from actors.attaching import attached_to
+from actors.ledger import Channel, Heritage
 from ahpd import reducers
+from ahpd.agents.port import Attached
 from ahpd.protocol.chat import (
     ChatOrigin,
     ChatState,
@@ -48,7 +50,7 @@ def beginning(
     params: CreateChatParams,
     session: SessionState,
     agent: AgentInfo,
-    chat_of: Callable[[URI], ChatState | None],
+    chat_of: Callable[[URI], Channel | None],
 ) -> Beginning:
     """How the chat that is asked for begins; `chat_of` finds the chats of its own session.
 
@@ -83,8 +85,8 @@ def _directories(params: CreateChatParams, session: SessionState) -> tuple[URI, 
 
 
 def _source_chat(
-    source: ForkChatSource | SideChatSource, made: URI, chat_of: Callable[[URI], ChatState | None]
-) -> ChatState:
+    source: ForkChatSource | SideChatSource, made: URI, chat_of: Callable[[URI], Channel | None]
+) -> Channel:
     if source.chat == made:
         raise Reject("a chat cannot be made from itself")
     chat = chat_of(source.chat)
@@ -93,8 +95,12 @@ def _source_chat(
     return chat
 
 
-def _fork(source: ForkChatSource, chat: ChatState) -> Beginning:
-    """R-9.6, R-9.7; the directories of the request are ignored."""
+def _fork(source: ForkChatSource, channel: Channel) -> Beginning:
+    """R-9.6, R-9.7; the directories of the request are ignored.
+
+    What a side chat's agent knew, the agent of its fork knows as well: it goes on in its place.
+    """
+    chat, known = channel.state, channel.heritage
     turns = _turns_up_to(chat, source.turn_id)
     if turns is None:
         running = chat.active_turn is not None and chat.active_turn.id == source.turn_id
@@ -104,15 +110,17 @@ def _fork(source: ForkChatSource, chat: ChatState) -> Beginning:
         ForkChatOrigin(chat=source.chat, turn_id=source.turn_id),
         turns,
         chat.working_directories,
-        Heritage(history=turns),
+        Heritage(
+            turns, known.context, known.selection, _attached(channel, (*turns, *known.context))
+        ),
     )
 
 
 def _side_chat(
-    source: SideChatSource, chat: ChatState, directories: tuple[URI, ...] | None
+    source: SideChatSource, channel: Channel, directories: tuple[URI, ...] | None
 ) -> Beginning:
     """R-9.8 to R-9.10."""
-    context = _turns_up_to(_frozen(chat), source.turn_id)
+    context = _turns_up_to(_frozen(channel.state), source.turn_id)
     if context is None:
         raise Reject(f"the turn {source.turn_id} is not in that chat")
     selection = source.selection
@@ -121,8 +129,17 @@ def _side_chat(
     return Beginning(
         SideChatOrigin(chat=source.chat, turn_id=source.turn_id, selection=selection),
         working_directories=directories,
-        heritage=Heritage(context=context, selection=selection.text if selection else None),
+        heritage=Heritage(
+            context=context,
+            selection=selection.text if selection is not None else None,
+            attached=_attached(channel, context),
+        ),
     )
+
+
+def _attached(channel: Channel, turns: Iterable[Turn]) -> dict[str, tuple[Attached, ...]]:
+    found = ((turn.id, attached_to(channel, turn.id)) for turn in turns)
+    return {turn_id: held for turn_id, held in found if held}
 
 
 def _frozen(chat: ChatState) -> ChatState:

@@ -9,6 +9,7 @@ import attrs
 
 from actors.clock import from_iso
 from actors.ledger import Channel
+from actors.rules.messages import Find, message_fault
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import (
@@ -21,12 +22,7 @@ from ahpd.protocol.chat import (
     tool_call_key,
 )
 from ahpd.protocol.inputs import ChatInputAnswered, ChatInputRequest, ChatInputSkipped
-from ahpd.protocol.messages import (
-    Message,
-    MessageChatAttachment,
-    PendingMessage,
-    SimpleMessageAttachment,
-)
+from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.model import Unknown
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.session_actions import SessionTitleChangedAction
@@ -34,7 +30,6 @@ from ahpd.protocol.tools import (
     ToolCallBase,
     ToolCallPendingConfirmationState,
 )
-from ahpd.protocol.uris import URI
 
 #: Milliseconds; with more the end of a turn is no date any more, and replicas fail on it.
 LONGEST_TURN = 1e12
@@ -48,7 +43,7 @@ class Case:
     chat: ChatState
     session: SessionState | None
     client_id: str
-    find_chat: Callable[[URI], ChatState | None]
+    find: Find
 
     @property
     def parts(self) -> ResponseParts | None:
@@ -80,45 +75,7 @@ def _time(text: str) -> str | None:
 
 
 def _message(case: Case, message: Message) -> str | None:
-    return first_message(message, case.find_chat)
-
-
-def first_message(
-    message: Message | None, find_chat: Callable[[URI], ChatState | None]
-) -> str | None:
-    """Why a client may not send this message (R-9.35 to R-9.38); None when it may."""
-    if message is None:
-        return None
-    if message.origin.kind != "user":
-        return f"a client sends messages of its user, not of origin {message.origin.kind}"
-    for attachment in message.attachments or ():
-        reason = None
-        if isinstance(attachment, MessageChatAttachment):
-            reason = _chat_attachment(attachment, find_chat)
-        elif isinstance(attachment, SimpleMessageAttachment):
-            reason = _simple_attachment(attachment)
-        if reason is not None:
-            return reason
-    return None
-
-
-def _chat_attachment(
-    attachment: MessageChatAttachment, find_chat: Callable[[URI], ChatState | None]
-) -> str | None:
-    """R-9.37: the chat must exist, and a turn that is named must be a completed one of it."""
-    chat = find_chat(attachment.resource)
-    if chat is None:
-        return f"the attached chat {attachment.resource} does not exist"
-    if attachment.end_turn is not None and chat.turns.index_of(attachment.end_turn) < 0:
-        return f"the attached chat has no completed turn {attachment.end_turn}"
-    return None
-
-
-def _simple_attachment(attachment: SimpleMessageAttachment) -> str | None:
-    """R-9.36: without its text it must have come from completions, which mark theirs."""
-    if attachment.model_representation is None and attachment.meta is None:
-        return f"the attachment {attachment.label} has no text for the model"
-    return None
+    return message_fault(message, case.find)
 
 
 def _turn_cancelled(case: Case, action: act.ChatTurnCancelledAction) -> str | None:

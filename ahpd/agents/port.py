@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 import attrs
 
 from ahpd.agents.events import Event, Outcome
+from ahpd.protocol.annotations import Annotation
 from ahpd.protocol.chat import Turn
 from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
 from ahpd.protocol.messages import Message
@@ -34,12 +35,36 @@ class AgentFailed(Exception):
 
 
 @attrs.frozen
+class Transcript:
+    """A chat that a message refers to, as far as it went when the message was accepted.
+
+    Chats that its own messages refer to are not followed (R-9.40).
+    """
+
+    chat: URI
+    turns: Sequence[Turn] = ()
+
+
+@attrs.frozen
+class Remarks:
+    """Annotations that a message refers to, as they were when it was accepted (R-16.12)."""
+
+    channel: URI
+    annotations: Sequence[Annotation] = ()
+
+
+#: What an attachment stands for that says only where to look.
+Attached: TypeAlias = Transcript | Remarks
+
+
+@attrs.frozen
 class OpenRequest:
     """What a backend is opened for. `config` holds the session's configuration values.
 
     `history` is what a fork has in common with the chat it was made from, `context` what a side
     chat is to know of another chat without showing it, and `selection` the text in it that the side
-    chat is about (R-9.7 to R-9.10). `tokens` are those of the client on whose behalf it is opened,
+    chat is about (R-9.7 to R-9.10); `attached` holds what the messages of both refer to, by the id
+    of the turn. `tokens` are those of the client on whose behalf it is opened,
     by resource; never logged, never stored.
     """
 
@@ -50,16 +75,21 @@ class OpenRequest:
     history: Sequence[Turn] = ()
     context: Sequence[Turn] = ()
     selection: str | None = None
+    attached: Mapping[str, Sequence[Attached]] = attrs.field(factory=dict)
     tokens: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.frozen
 class Prompt:
-    """One turn's work. `resume` means: go on with the turn that failed, the message is the same."""
+    """One turn's work. `resume` means: go on with the turn that failed, the message is the same.
+
+    `attached` is what the message's attachments of chats and annotations stand for, in their order.
+    """
 
     turn_id: str
     message: Message
     resume: bool = False
+    attached: Sequence[Attached] = ()
 
 
 @attrs.frozen
