@@ -81,6 +81,11 @@ SECOND_OFFER = 5.0
 #: Seconds that an actor which is just being started again is waited for.
 RESTART_WITHIN = 5.0
 
+#: Seconds that what a peer said before it went may still take to be handled,
+WIND_DOWN_WITHIN = 5.0
+#: and that the last answers may take to be written.
+FLUSH_WITHIN = 1.0
+
 #: Why a dispatch is refused whose actor cannot answer.
 _PARKED = "this channel failed too often and is set aside until somebody restarts it"
 _LOST = "this part of the host failed before it got to this, and did not do it; try again"
@@ -113,6 +118,8 @@ class Connection(Actor[Incoming]):
         self._beside = trio.CapacityLimiter(host.settings.open_requests)
         self._hangup = Hangup(1001, "the host stops")
         self._left = False
+        #: Whom to tell when nothing can be written any more.
+        self._on_silence: Callable[[], None] = _nothing
         #: Around the message in hand; cancelled when the peer is gone and nobody waits for it.
         self._doing = trio.CancelScope()
 
@@ -125,8 +132,18 @@ class Connection(Actor[Incoming]):
 
     async def on_stop(self, reason: str) -> None:
         """Say goodbye."""
+        await self._flush()
         self._leave()
         await self._transport.close(self._hangup.code, self._hangup.reason)
+
+    async def _flush(self) -> None:
+        """Write the answers that are under way, as far as the peer still reads."""
+        written = trio.Event()
+        self._on_silence = written.set
+        if not self.outbox.closed:
+            self.host.ledger.post(lambda: self.outbox.after(written.set))
+            with trio.move_on_after(FLUSH_WITHIN):
+                await written.wait()
 
     async def on_crash(self, error: BaseException | None) -> None:
         """Let the socket go; the client comes back."""
@@ -184,7 +201,7 @@ class Connection(Actor[Incoming]):
             try:
                 text = await transport.receive()
             except TransportClosed as closed:
-                self.hang_up(closed.code, closed.reason)
+                await self._wind_down(closed)
                 return
             try:
                 message = parse(text)
@@ -210,9 +227,20 @@ class Connection(Actor[Incoming]):
                 if batch.frames:
                     await transport.send(batch.frames)
             except TransportClosed as closed:
+                outbox.close()
+                self._on_silence()
+                # The reader comes to the end too, when it has read what came before.
+                await trio.sleep(WIND_DOWN_WITHIN)
                 self.hang_up(closed.code, closed.reason)
                 return
             outbox.done(batch)
+
+    async def _wind_down(self, closed: TransportClosed) -> None:
+        """The peer is gone. What it said before it went still counts, unless that takes long."""
+        with trio.move_on_after(WIND_DOWN_WITHIN):
+            await self.ref.send(Hangup(closed.code, closed.reason))
+            await trio.sleep_forever()
+        self.hang_up(closed.code, closed.reason)
 
     # ---- a listener --------------------------------------------------------------------------
 
@@ -397,6 +425,10 @@ class Connection(Actor[Incoming]):
 
 def _broken(method: str) -> ProtocolError:
     return ProtocolError(ErrorCode.INTERNAL_ERROR, f"{method} failed inside the host")
+
+
+def _nothing() -> None:
+    """Nobody waits."""
 
 
 def _with_channel(method: Method, params: Object) -> JSON:

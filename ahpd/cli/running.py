@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import attrs
-import trio
+
+if TYPE_CHECKING:
+    import trio
 
 #: Signals that end a command; its exit code is then 128 and the signal's number.
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -27,12 +30,20 @@ class Running:
 def run(main: Callable[[Running], Awaitable[int]]) -> int:
     """Run `main` to its end and return its exit code, or that of the signal that ended it.
 
-    What `main` raises comes out as it is.
+    What `main` raises comes out as it is, and a reader that went away as `BrokenPipeError`.
     """
-    return trio.run(_run, main)
+    import trio  # noqa: PLC0415 - not for --help
+
+    try:
+        return trio.run(_run, main)
+    except* BrokenPipeError as group:  # wherever it was printed from
+        broken = group.exceptions[0]
+    raise BrokenPipeError from broken
 
 
 async def _run(main: Callable[[Running], Awaitable[int]]) -> int:
+    import trio  # noqa: PLC0415
+
     code: int | None = None
     failure: Exception | None = None
     by_signal = 0

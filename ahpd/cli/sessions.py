@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
-import trio
 
 from ahpd.cli import exits, words
 from ahpd.cli.reach import Target, reached, reaching
@@ -56,6 +55,8 @@ def command(target: Target, *, limit: int | None, as_json: bool) -> int:
 
 async def _listed(client: Client, limit: int | None) -> ListSessionsResult:
     """The sessions; waits for a daemon that has only just begun to read them."""
+    import trio  # noqa: PLC0415 - not for --help
+
     from ahpd.protocol import ErrorCode, ProtocolError  # noqa: PLC0415
 
     with trio.move_on_after(READY_WITHIN):

@@ -72,6 +72,10 @@ class Lane:
         self._take_size(self._size)
         return lost
 
+    def finish(self) -> None:
+        """End this direction alone, cleanly, behind what waits: as when a pipe's writer closes."""
+        self._finish("the peer closed its side", 1000, True)
+
     # What follows is for the two ends.
 
     def _notify(self) -> None:

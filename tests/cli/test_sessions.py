@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +14,17 @@ from ahpd.cli import exits
 from ahpd.cli.sessions import _table
 from ahpd.cli.shown import width
 from ahpd.protocol.session import SessionChatSummary, SessionSummary
-from tests.cli.daemons import RUDE_SHOWN, Daemon, daemon, ended, spawn, start_daemon, stop_daemon
+from tests.cli.daemons import (
+    RUDE_SHOWN,
+    WITHIN,
+    Daemon,
+    daemon,
+    ended,
+    environment,
+    spawn,
+    start_daemon,
+    stop_daemon,
+)
 
 __all__ = ["daemon"]
 
@@ -97,3 +108,21 @@ def test_on_a_narrow_terminal(daemon: Daemon, capsys: pytest.CaptureFixture[str]
     child.expect_exact("TITLE")
     child.expect_exact(f"\n  {session}\r\n")
     assert ended(child) == exits.OK
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("command", [["sessions", "--json"], ["ask", "hello"], ["demo"]])
+def test_a_reader_that_goes_away_ends_a_command_in_silence(
+    daemon: Daemon, command: list[str]
+) -> None:
+    line = daemon.command(*command) if command != ["demo"] else daemon.command()[:3] + command
+    with subprocess.Popen(
+        line, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read().decode()
+        assert process.wait(WITHIN) == exits.PIPE_CLOSED
+    assert "Traceback" not in told
+    assert "BrokenPipe" not in told

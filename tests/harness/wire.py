@@ -106,6 +106,11 @@ class Wire:
         if self._ends is not None:
             self._ends.cut()
 
+    def end_input(self) -> None:
+        """The host reads to the end of what was sent and nothing more; the other way stays open."""
+        assert self._ends is not None
+        self._ends.outbound.finish()
+
     def waiting(self, way: Direction) -> int:
         """Bytes that were sent this way and not received."""
         return self._lane(way).waiting_bytes if self._ends is not None else 0

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 import click
-import trio
 
 from ahpd.cli import exits
 from ahpd.cli.reach import connector
@@ -74,6 +73,8 @@ class _Demo:
     async def _play(self, host: HostProcess, running: Running) -> Stage:
         """Play the story on a host that is starting; `failure` says when it breaks off."""
         # Only now, so that the host starts meanwhile.
+        import trio  # noqa: PLC0415
+
         from ahpd.cli.demo.host import HostFailed  # noqa: PLC0415
         from ahpd.cli.demo.story import Stage, StoryFailed, play  # noqa: PLC0415
 
@@ -123,6 +124,7 @@ class _Demo:
 
     async def _draw(self, stage: Stage) -> None:
         """Draw until cancelled; the terminal is then as it was."""
+        import trio  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
 
         from ahpd.cli.demo.view import View  # noqa: PLC0415

@@ -108,7 +108,7 @@ async def _play(stage: Stage, witness: Client) -> None:
     stage.say("The editor asks; the answer streams to both screens.")
     call = await _within("the agent asks for approval", _until(phone, _pending))
     stage.say("The agent wants to write a note: both screens ask.")
-    await stage.rest(0.9)
+    await stage.rest(0.7)
     option = _decide(phone, call, approve=True)
     stage.say(f'The phone approves: "{option}".')
     await _within("the approved call runs", _until(editor, lambda chat: _pending(chat) is None))
@@ -123,23 +123,23 @@ async def _play(stage: Stage, witness: Client) -> None:
     stage.say(f"The editor is back, {how}: {editor.replayed} envelopes were replayed.")
     await _all(stage, "the first turn ends", lambda chat: _ended(chat, turn))
     stage.say("The turn is done, on both screens alike.")
-    await stage.rest(0.5)
+    await stage.rest(0.3)
 
     before = _shared(stage)
     turn = _ask(phone, "Take it slow: a long answer.")
     stage.say("A second turn. Its chat's actor is taken down in the middle of it.")
     await _within("the second turn streams", _until(editor, _streams))
-    await stage.rest(0.3)
+    await stage.rest(0.2)
     await witness.request("x-ahpd/restartActor", {"path": CHAT_ACTOR})
     await _all(stage, "the second turn ends", lambda chat: _ended(chat, turn))
     untouched = before == _shared(stage) and editor.losses == 1 and phone.losses == 0
     stage.say("That turn ended in an error, once; the actor is back.")
-    await stage.rest(0.8)
+    await stage.rest(0.5)
 
     turn = _ask(phone, "Are you still there?")
     stage.say("The next turn, on the same chat.")
     call = await _within("the agent asks again", _until(editor, _pending))
-    await stage.rest(0.4)
+    await stage.rest(0.3)
     option = _decide(editor, call, approve=False)
     stage.say(f'This time the editor says no: "{option}".')
     await _all(stage, "the third turn ends", lambda chat: _ended(chat, turn))
@@ -147,7 +147,7 @@ async def _play(stage: Stage, witness: Client) -> None:
 
     await _witness(stage, witness)
     stage.checks += judge(stage.screens, untouched=untouched)
-    await stage.rest(0.4)
+    await stage.rest(0.3)
 
 
 async def _join(stage: Stage) -> None:
@@ -159,7 +159,7 @@ async def _join(stage: Stage) -> None:
     await _within("the phone hears of the session", phone.until_added())
     await _within("the phone joins the session", phone.join(SESSION))
     stage.say("The editor opens a session; the phone sees it appear and joins.")
-    await stage.rest(0.6)
+    await stage.rest(0.4)
 
 
 async def _witness(stage: Stage, witness: Client) -> None:

@@ -1,0 +1,129 @@
+"""The outbox: what waits for one connection's writer."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from actors.ledger import Channel, Entry, Ledger
+from actors.outbox import Outbox
+from ahpd.protocol.actions import StateAction
+from ahpd.protocol.chat_actions import ChatDeltaAction, ChatReasoningAction
+from ahpd.protocol.frame import Frame
+from ahpd.protocol.jsontext import loads
+from tests.actors.support import C2, C
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    made = Ledger()
+    made.open(C, "chat", None, "x")
+    made.open(C2, "chat", None, "y")
+    return made
+
+
+def outbox(limit: int = 1 << 20) -> tuple[Outbox, list[str]]:
+    overflows: list[str] = []
+    return Outbox(lambda: limit, overflows.append), overflows
+
+
+def envelope(ledger: Ledger, action: StateAction, uri: str = C) -> Entry:
+    channel = ledger.find(uri)
+    assert isinstance(channel, Channel)
+    ledger.append(channel, action, None)
+    entry = ledger.queue[-1]
+    assert isinstance(entry, Entry)
+    return entry
+
+
+def delta(text: str, part: str = "p") -> ChatDeltaAction:
+    return ChatDeltaAction(turn_id="t", part_id=part, content=text)
+
+
+async def test_everything_that_waits_goes_in_one_batch_in_order() -> None:
+    box, _ = outbox()
+    for text in (b"1", b"22", b"333"):
+        box.put(Frame(text))
+    batch = await box.take()
+    assert [frame.text for frame in batch.frames] == [b"1", b"22", b"333"]
+    assert box.size == 6
+    box.done(batch)
+    assert box.size == 0
+
+
+async def test_signs_of_life_overtake_and_free_nothing_that_is_held(ledger: Ledger) -> None:
+    box, _ = outbox()
+    entry = envelope(ledger, delta("a"))
+    box.put_entry(entry, entry.frame, 2.0)
+    box.put_urgent(Frame(b"ping"))
+    assert [frame.text for frame in (await box.take()).frames] == [b"ping"]
+    begun = trio.current_time()
+    assert (await box.take()).frames == [entry.frame]
+    assert trio.current_time() - begun == pytest.approx(2.0)
+
+
+async def test_neighbours_that_append_to_one_part_are_joined_under_the_later_number(
+    ledger: Ledger,
+) -> None:
+    box, _ = outbox()
+    actions: list[tuple[StateAction, str]] = [
+        (delta("a"), C),
+        (delta("b"), C),
+        (delta("c", "other"), C),
+        (delta("d", "other"), C2),
+        (delta("e", "other"), C2),
+        (ChatReasoningAction(turn_id="t", part_id="other", content="f"), C2),
+        (delta("g"), C),
+    ]
+    for action, uri in actions:
+        entry = envelope(ledger, action, uri)
+        box.put_entry(entry, entry.frame, 1.0)
+    frames = [loads(frame.text) for frame in (await box.take()).frames]
+    said = [(f["params"]["serverSeq"], f["params"]["action"]["content"]) for f in frames]
+    assert said == [(2, "ab"), (3, "c"), (5, "de"), (6, "f"), (7, "g")]
+
+
+async def test_what_may_not_wait_takes_everything_before_it_along(ledger: Ledger) -> None:
+    box, _ = outbox()
+    first, second = envelope(ledger, delta("a")), envelope(ledger, delta("b"))
+    box.put_entry(first, first.frame, 60.0)
+    box.put_entry(second, second.frame)
+    begun = trio.current_time()
+    assert (await box.take()).frames == [first.frame, second.frame]
+    assert trio.current_time() == begun
+
+
+async def test_the_shortest_time_of_what_is_held_counts(ledger: Ledger) -> None:
+    box, _ = outbox()
+    for hold in (60.0, 1.0, 30.0):
+        entry = envelope(ledger, delta("a"))
+        box.put_entry(entry, entry.frame, hold)
+    begun = trio.current_time()
+    assert len((await box.take()).frames) == 1
+    assert trio.current_time() - begun == pytest.approx(1.0)
+
+
+async def test_over_the_limit_it_is_closed_once_and_takes_nothing_more() -> None:
+    box, overflows = outbox(limit=10)
+    box.put(Frame(b"x" * 100))  # one frame may be as large as it is
+    assert overflows == []
+    for _ in range(3):
+        box.put(Frame(b"y"))
+    assert len(overflows) == 1
+    assert "clientQueueBytes" in overflows[0]
+    assert (await box.take()).frames == []
+    assert box.size == 0
+
+
+async def test_who_asked_is_told_when_what_came_before_is_written() -> None:
+    box, _ = outbox()
+    told: list[int] = []
+    box.put(Frame(b"1"))
+    box.after(lambda: told.append(1))
+    batch = await box.take()
+    assert told == []
+    box.done(batch)
+    assert told == [1]
+    box.close()
+    box.after(lambda: told.append(2))
+    assert told == [1]
