@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
+from actors.annotations import open_annotations
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import CreateSession, DisposeSession, SessionMoved, SessionsCounted
@@ -81,6 +82,7 @@ class Catalogue(Actor[Incoming]):
         base = f"session/{self._slug(uri)}"
         channel = host.ledger.open(uri, "session", session, f"{base}/session")
         chats = [host.ledger.open(chat_uri, "chat", chat, f"{base}/chat/0", uri)]
+        open_annotations(host, uri, base)
         summary = session_summary(uri, session, now)
         self._summaries[uri] = summary
         host.notify(
@@ -108,7 +110,8 @@ class Catalogue(Actor[Incoming]):
         sessions = self.system.supervisor("sessions")
         running = {child.id for child in sessions.which_children()}
         for name in sorted(mine.keys() - running):
-            chats = [each for each in channels if each.owner == mine[name].uri]
+            of_it = self._host.ledger.channels_of(mine[name].uri)
+            chats = [each for each in of_it if each.kind == "chat"]
             await self._start(mine[name], chats)
         for name in sorted(running - mine.keys()):
             await sessions.stop_child(name, "the session was ended")
@@ -119,7 +122,7 @@ class Catalogue(Actor[Incoming]):
             raise refusal(ErrorCode.INTERNAL_ERROR, "stored sessions are still being read")
         if uri in host.catalogue:
             raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"the session {uri} already exists")
-        for other in (uris.canonical(uri), uris.default_chat(uri)):
+        for other in (uris.canonical(uri), uris.default_chat(uri), uris.annotations_of(uri)):
             if host.ledger.find(other) is not None:
                 raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"{other} is another channel")
         if provider not in host.agents:
@@ -161,7 +164,7 @@ class Catalogue(Actor[Incoming]):
     def _forget(self, channel: Channel) -> None:
         """From now on there is no such session."""
         host, uri = self._host, channel.uri
-        for other in [each for each in host.ledger.channels.values() if each.owner == uri]:
+        for other in host.ledger.channels_of(uri):
             close_channel(host, other)
         close_channel(host, channel)
         self._summaries.pop(uri, None)
@@ -183,7 +186,8 @@ class Catalogue(Actor[Incoming]):
         if channel is None or before is None:
             return
         channel.stirred = False
-        after = session_summary(uri, channel.state, before.created_at)
+        annotations = self._host.ledger.state_of(uris.annotations_of(uri), "annotations")
+        after = session_summary(uri, channel.state, before.created_at, annotations)
         changes = summary_changes(before, after)
         if changes is None:
             return

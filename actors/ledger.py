@@ -65,7 +65,7 @@ class Channel:
     state: Any
     #: Path of the actor that answers for it.
     path: str
-    #: The session that a chat belongs to; None for other kinds.
+    #: The session that a chat, or annotations, belong to; None for other kinds.
     owner: URI | None
     #: The number of the last envelope that changed `state`; at first the number it was opened at.
     seq: int
@@ -156,6 +156,10 @@ class Ledger:
         """The state of the open channel of that exact URI; None when it is not of that kind."""
         channel = self.channels.get(uri)
         return channel.state if channel is not None and channel.kind == kind else None
+
+    def channels_of(self, owner: URI) -> list[Channel]:
+        """The open channels that belong to a session."""
+        return [each for each in self.channels.values() if each.owner == owner]
 
     def close(self, channel: Channel) -> None:
         """The channel is gone: nothing can be appended to it any more (hazard B41)."""

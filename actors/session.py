@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from actors import mailboxes
+from actors.annotations import annotations_spec
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
 from actors.endings import end_turn
@@ -26,7 +27,6 @@ from actors.messages import (
     DisposeChat,
     MatchChats,
     OpenAgent,
-    SessionMoved,
     StartTurn,
     TurnBegan,
 )
@@ -35,7 +35,7 @@ from actors.rules import session as rules
 from actors.rules.messages import message_fault
 from actors.sources import beginning, made_chat
 from actors.summaries import chat_row, input_needed, row_changes
-from actors.telling import tell
+from actors.telling import stir_session, tell
 from ahpd.agents.events import Stopped
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.chat import (
@@ -84,13 +84,12 @@ class Session(Actor[Incoming]):
     async def on_start(self) -> None:
         """Say what changed while nobody looked, and get ready if it is not yet."""
         self._desk = Desk(self._host, self._channel)
-        self._catalogue = self.find("catalogue")
         for row in self._state.chats:
             self._look_at(row.resource)
         for entry in self._state.input_needed or ():
             if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
-        self._moved()
+        stir_session(self, self._channel)
         self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
@@ -118,7 +117,7 @@ class Session(Actor[Incoming]):
                 self._desk.say(act.SessionActiveClientRemovedAction(client_id=message.client_id))
             case MatchChats():
                 await self._match_chats()
-        self._moved()
+        stir_session(self, self._channel)
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -274,18 +273,13 @@ class Session(Actor[Incoming]):
     async def _match_chats(self) -> None:
         """Finish what an earlier incarnation had begun: chats without an actor, and the reverse."""
         ledger = self._host.ledger
-        mine = {c.path: c for c in ledger.channels.values() if c.owner == self._channel.uri}
+        mine = {c.path: c for c in ledger.channels_of(self._channel.uri) if c.kind == "chat"}
         running = set(self._chat_paths())
         supervisor = self.system.supervisor(self._supervisor)
         for path in sorted(mine.keys() - running):
             await supervisor.start_child(chat_spec(self._host, mine[path], self.path))
         for path in sorted(running - mine.keys()):
             await supervisor.stop_child("chat-" + path.rpartition("/")[2], "the chat was ended")
-
-    def _moved(self) -> None:
-        if not self._channel.stirred:
-            self._channel.stirred = True
-            tell(self._catalogue, SessionMoved(self._channel.uri))
 
 
 def title_from(text: str) -> str:
@@ -314,7 +308,7 @@ def close_channel(host: Host, channel: Channel) -> None:
 
 
 def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> ChildSpec:
-    """A session and its chats, each restarted alone and parked when it fails too often.
+    """A session, its annotations and chats: each restarts alone, parked when it fails too often.
 
     A chat does not need its session's actor to go on with a turn, since the session reads what it
     missed off the chats' states; so a crash of either leaves the other alone.
@@ -323,7 +317,8 @@ def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> Chil
     actor = ChildSpec(
         "session", Session, (host, session.uri), mailbox=mailboxes.CHANNEL, path=session.path
     )
-    children = (actor, *(chat_spec(host, chat, session.path) for chat in chats))
+    annotations = annotations_spec(host, session)
+    children = (actor, annotations, *(chat_spec(host, chat, session.path) for chat in chats))
     return ChildSpec(
         supervisor.rpartition("/")[2],
         SupervisorSpec(children, beyond=Beyond.PARK),

@@ -10,10 +10,19 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from supervisors import ActorGone, Ref
+from actors.ledger import Channel
+from actors.messages import SessionMoved
+from supervisors import Actor, ActorGone, Ref
 
 
 def tell(ref: Ref[Any], message: object) -> None:
     """Send `message`, if anybody is there to take it."""
     with suppress(ActorGone):
         ref.cast(message)
+
+
+def stir_session(actor: Actor[Any], session: Channel) -> None:
+    """Let the catalogue look at a session, unless it has been asked to and has not yet."""
+    if not session.stirred:
+        session.stirred = True
+        tell(actor.find("catalogue"), SessionMoved(session.uri))
