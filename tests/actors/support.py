@@ -52,12 +52,14 @@ async def room(
 
 async def at_work(agent: PuppetAgent, turn_id: str, chat: URI = C) -> Puppet:
     """The puppet of a chat, once it works on that turn."""
+    step = 0.001
     with trio.fail_after(60):
         while True:
             puppet = agent.of.get(chat)
             if puppet is not None and puppet.prompted and puppet.prompted.turn_id == turn_id:
                 return puppet
-            await trio.sleep(0.001)
+            await trio.sleep(step)
+            step = min(step * 1.1, 0.1)
 
 
 async def settled() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 #: Walks, and kills of each kind of actor, when nobody says how many: about 40 and 25 s on one core.
-WALKS, KILLS = 60, 50
+WALKS, KILLS = 50, 50
 #: Kills in one test: not all of it overhead, and none takes long.
 PIECE = 50
 

@@ -33,6 +33,8 @@ class Kill:
 class Scenario:
     """One walk. `faults` strike at messages, `kills` between two steps.
 
+    With `old` one of the screens speaks the oldest version only.
+
     With `may_park` an actor may fail so often that it is set aside.
     """
 
@@ -44,6 +46,7 @@ class Scenario:
     opens_in: float
     takes_steering: bool
     may_park: bool
+    old: bool
     faults: Plan
     kills: tuple[Kill, ...]
 
@@ -69,6 +72,7 @@ def scenario(seed: int, steps: int = 400) -> Scenario:
         opens_in=dice.choice([0.0, 0.0, 0.1, 2.0]),
         takes_steering=dice.random() < 0.6,
         may_park=may_park,
+        old=dice.random() < 0.25,
         faults=_faults(seed, dice, may_park=may_park),
         kills=_kills(dice, steps),
     )

@@ -20,8 +20,9 @@ FAILED = (ConnectionLost, RequestTimeout, ProtocolError, DecodeError)
 class Screen:
     """One of the clients. Its program can be started again, which forgets all but its numbers."""
 
-    def __init__(self, name: str, host: RunningHost) -> None:
+    def __init__(self, name: str, host: RunningHost, *, version: str = "1.0.0") -> None:
         self.name = name
+        self.version = version
         self.wire: Wire = host.wire(name)
         self.client: Client | None = None
         self.dispatched: list[Operation] = []
@@ -53,6 +54,7 @@ class Screen:
         async with self._host.client(
             self.name,
             subscriptions=self.subscriptions,
+            versions=(self.version,),
             observer=observer,
             first_client_seq=self._next_seq,
         ) as client:

@@ -38,7 +38,8 @@ class Walk:
         self.plan = plan
         self.host = host
         self.puppeteer = Puppeteer(agent)
-        self.screens = [Screen(name, host) for name in ("desk", "phone", "tablet")]
+        self.screens = [Screen("desk", host), Screen("phone", host)]
+        self.screens.append(Screen("tablet", host, version="0.9.0" if plan.old else "1.0.0"))
         self.nursery: trio.Nursery
         self._names: Counter[str] = Counter()
 
