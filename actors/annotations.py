@@ -34,13 +34,13 @@ class Annotations(Actor[Dispatch]):
 
     async def on_start(self) -> None:
         """Have them counted: an earlier incarnation may not have said that they changed."""
-        stir_session(self, self._session)
+        stir_session(self.find, self._session)
 
     async def handle(self, message: Dispatch) -> None:
         """One action of a client."""
         state = self._desk.state
         if self._desk.take(message, lambda _, action: rules.judge(state, action)) is not None:
-            stir_session(self, self._session)
+            stir_session(self.find, self._session)
 
 
 def open_annotations(host: Host, session: URI, base: str) -> Channel:

@@ -6,13 +6,18 @@ chats, the catalogue reads what it missed off the sessions' states when it start
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeAlias
 
-from actors.annotations import open_annotations
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import CreateSession, DisposeSession, SessionMoved, SessionsCounted
+from actors.making import announce, chat_path, open_session, supervisor_id
+from actors.messages import (
+    CreateSession,
+    DisposeSession,
+    MatchSessions,
+    SessionMoved,
+    SessionsCounted,
+)
 from actors.refusal import refusal
 from actors.session import close_channel, session_spec
 from actors.sources import Beginning, made_chat
@@ -20,13 +25,13 @@ from actors.summaries import chat_row, older_summary, session_summary, summary_c
 from actors.telling import tell
 from ahpd.protocol import uris
 from ahpd.protocol.errors import ErrorCode
-from ahpd.protocol.root import SessionAddedParams, SessionRemovedParams, SessionSummaryChangedParams
+from ahpd.protocol.root import SessionRemovedParams, SessionSummaryChangedParams
 from ahpd.protocol.session import CreateSessionParams, SessionState, SessionSummary
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.reducers.status import IDLE, READ
 from supervisors import Actor, Reply, StartFailed
 
-Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved
+Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved | MatchSessions
 
 
 class Catalogue(Actor[Incoming]):
@@ -41,7 +46,9 @@ class Catalogue(Actor[Incoming]):
         """Say what moved while nobody looked, and finish what an earlier incarnation had begun."""
         for uri in list(self._summaries):
             self._look_at(uri)
-        await self._match_sessions()
+        if self._host.catalogue is not None:
+            await self._start_missing()
+            await self._stop_orphans()
 
     async def handle(self, message: Incoming) -> Any:
         """One message; see `actors.messages` for what each says."""
@@ -52,6 +59,8 @@ class Catalogue(Actor[Incoming]):
                 await self._create(message.params, message.client_id)
             case DisposeSession():
                 self._dispose(message.session)
+            case MatchSessions():
+                await self._start_missing()
 
     @property
     def _summaries(self) -> dict[URI, SessionSummary]:
@@ -79,17 +88,9 @@ class Catalogue(Actor[Incoming]):
             chats=(chat_row(chat, ""),),
             default_chat=chat_uri,
         )
-        base = f"session/{self._slug(uri)}"
-        channel = host.ledger.open(uri, "session", session, f"{base}/session")
-        chats = [host.ledger.open(chat_uri, "chat", chat, f"{base}/chat/0", uri)]
-        open_annotations(host, uri, base)
-        summary = session_summary(uri, session, now)
-        self._summaries[uri] = summary
-        host.notify(
-            "root/sessionAdded",
-            SessionAddedParams(channel=ROOT, summary=summary),
-            SessionAddedParams(channel=ROOT, summary=older_summary(summary)),
-        )
+        channel = open_session(host, self.find, uri, session)
+        chats = [host.ledger.open(chat_uri, "chat", chat, chat_path(channel), uri)]
+        announce(host, channel, now)
         self._count()
         try:
             await self._start(channel, chats)
@@ -101,20 +102,31 @@ class Catalogue(Actor[Incoming]):
         sessions = self.system.supervisor("sessions")
         await sessions.start_child(session_spec(self._host, channel, chats))
 
-    async def _match_sessions(self) -> None:
-        """Sessions without actors get them; actors without a session go."""
-        if self._host.catalogue is None:
-            return
-        channels = self._host.ledger.channels.values()
-        mine = {c.path.split("/")[1]: c for c in channels if c.kind == "session"}
+    async def _start_missing(self) -> None:
+        """Sessions without actors get them."""
+        for session in self._without_actors():
+            of_it = self._host.ledger.channels_of(session.uri)
+            await self._start(session, [each for each in of_it if each.kind == "chat"])
+
+    def _without_actors(self) -> list[Channel]:
+        running = self._running()
+        named = self._by_name()
+        return [named[name] for name in sorted(named.keys() - running)]
+
+    async def _stop_orphans(self) -> None:
+        """Actors without a session go."""
         sessions = self.system.supervisor("sessions")
-        running = {child.id for child in sessions.which_children()}
-        for name in sorted(mine.keys() - running):
-            of_it = self._host.ledger.channels_of(mine[name].uri)
-            chats = [each for each in of_it if each.kind == "chat"]
-            await self._start(mine[name], chats)
-        for name in sorted(running - mine.keys()):
+        for name in sorted(self._running() - self._by_name().keys()):
             await sessions.stop_child(name, "the session was ended")
+
+    def _by_name(self) -> dict[str, Channel]:
+        """The sessions there are, by the id that their supervisors have."""
+        channels = self._host.ledger.channels.values()
+        return {supervisor_id(each): each for each in channels if each.kind == "session"}
+
+    def _running(self) -> set[str]:
+        sessions = self.system.supervisor("sessions")
+        return {child.id for child in sessions.which_children()}
 
     def _check_new(self, uri: URI, provider: str) -> None:
         host = self._host
@@ -137,17 +149,6 @@ class Catalogue(Actor[Incoming]):
         several = capabilities is not None and capabilities.multiple_working_directories is not None
         held = params.working_directories
         return held if held is None or several else held[:1]
-
-    def _slug(self, uri: URI) -> str:
-        """A name for paths: the readable end of the URI, and a number when that is taken."""
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", uri.partition(":")[2]).strip("-")[-36:] or "s"
-        taken = self.system.registry
-        if taken.get(f"session/{name}") is None:
-            return name
-        number = 2
-        while taken.get(f"session/{name}~{number}") is not None:
-            number += 1
-        return f"{name}~{number}"
 
     # ---- ending ------------------------------------------------------------------------------
 
@@ -174,7 +175,7 @@ class Catalogue(Actor[Incoming]):
 
     async def _tear_down(self, channel: Channel, reply: Reply[None]) -> None:
         """Helper: bring the session's actors and agents down, then answer."""
-        child = channel.path.split("/")[1]
+        child = supervisor_id(channel)
         await self.system.supervisor("sessions").stop_child(child, "the session was ended")
         reply.answer(None)
 

@@ -32,13 +32,14 @@ from actors.ledger import Channel
 from actors.messages import (
     AgentSays,
     CancelOverdue,
-    ChatMoved,
     ChatOpened,
     ChatTitled,
     Dispatch,
     Echoed,
     LoadTurns,
     OpenAgent,
+    Relocate,
+    Relocation,
     RunBegan,
     RunOver,
     StartTurn,
@@ -47,7 +48,7 @@ from actors.messages import (
 from actors.paging import page_before
 from actors.rules import chat as rules
 from actors.run import Engine, Run, open_request, work
-from actors.telling import tell
+from actors.telling import stir_chat, tell
 from actors.turn import actions_for
 from ahpd.agents.events import Failed, Outcome, Stopped, TitleProposed
 from ahpd.agents.port import AgentFailed, Permission, Prompt
@@ -73,6 +74,7 @@ Incoming: TypeAlias = (
     | RunOver
     | CancelOverdue
     | LoadTurns
+    | Relocate
 )
 
 #: What an agent says all the time and no row depends on: no reason to look at the row.
@@ -84,12 +86,11 @@ class Chat(Actor[Incoming]):
 
     kind = "chat"
 
-    def __init__(self, host: Host, uri: URI, session_path: str) -> None:
+    def __init__(self, host: Host, uri: URI) -> None:
         channel = host.ledger.find(uri)
         assert channel is not None, f"{uri}: no channel for this chat"
         self._host = host
         self._channel: Channel = channel
-        self._session_path = session_path
         self._run: Run | None = None
         self._runs = 0
         #: The turn whose start is out, so that a run may work on it, and whether it is resumed.
@@ -102,7 +103,8 @@ class Chat(Actor[Incoming]):
     async def on_start(self) -> None:
         """End the turn that an earlier incarnation left running; then go on with the queue."""
         self._desk = Desk(self._host, self._channel, self.ref)
-        self._session = self.find(self._session_path)
+        if self._channel.path != self.path:
+            return  # moved away: another actor answers for it, and this one is about to be stopped
         if self._state.active_turn is not None:
             self._end_turn(
                 Failed(
@@ -145,6 +147,9 @@ class Chat(Actor[Incoming]):
                 self._load_turns(message.cursor)
             case StartTurn():
                 self._start_turn(message.message)
+            case Relocate():
+                return await self._relocate(message.move)
+        return None
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -154,10 +159,18 @@ class Chat(Actor[Incoming]):
         return state
 
     @property
-    def _session_state(self) -> SessionState | None:
+    def _owner(self) -> Channel | None:
+        """The session that it belongs to now; None when that has ended."""
         owner = self._channel.owner
-        channel = self._host.ledger.find(owner) if owner is not None else None
-        return channel.state if channel is not None else None
+        return self._host.ledger.find(owner) if owner is not None else None
+
+    @property
+    def _session_state(self) -> SessionState | None:
+        return self._owner.state if self._owner is not None else None
+
+    def _tell_session(self, message: object) -> None:
+        if self._owner is not None:
+            tell(self.find(self._owner.path), message)
 
     @property
     def _opens_session(self) -> bool:
@@ -211,7 +224,7 @@ class Chat(Actor[Incoming]):
     def _renamed(self, action: SessionTitleChangedAction) -> None:
         """A title sent to a chat: no chat action carries one, so its session says it (quirk 22)."""
         if action.title.strip():
-            tell(self._session, ChatTitled(self._channel.uri, action.title))
+            self._tell_session(ChatTitled(self._channel.uri, action.title))
 
     def _echoed(self, action: StateAction) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""
@@ -269,6 +282,22 @@ class Chat(Actor[Incoming]):
             page=(page.start, page.end),
         )
 
+    async def _relocate(self, move: Relocation) -> bool:
+        """Have the chat moved when nothing is left that this actor would have to see to.
+
+        Its agent is let go of first: there must not be two that work on one conversation.
+        """
+        move.check()
+        if self._run is not None:
+            raise Reject("the agent of this chat has not stopped yet")
+        if move.leaves:
+            await self._engine.close()
+        waiting = self.ref.statistics()
+        if waiting is None or waiting.depth or waiting.urgent or self._desk.under_way:
+            return False
+        move.carry_out()
+        return True
+
     # ---- the agent ---------------------------------------------------------------------------
 
     async def _open_agent(self) -> None:
@@ -276,12 +305,12 @@ class Chat(Actor[Incoming]):
         try:
             await self._engine.open()
         except AgentFailed as error:
-            tell(self._session, ChatOpened(self._channel.uri, error.message))
+            self._tell_session(ChatOpened(self._channel.uri, error.message))
         except Exception as error:  # noqa: BLE001 an agent's own code: not this chat's end
             _log.exception("%s: opening the agent failed", self._channel.uri)
-            tell(self._session, ChatOpened(self._channel.uri, f"the agent crashed: {error}"))
+            self._tell_session(ChatOpened(self._channel.uri, f"the agent crashed: {error}"))
         else:
-            tell(self._session, ChatOpened(self._channel.uri))
+            self._tell_session(ChatOpened(self._channel.uri))
 
     def _agent_says(self, message: AgentSays) -> None:
         run = self._run
@@ -293,7 +322,7 @@ class Chat(Actor[Incoming]):
             if turn is None or turn.id != run.turn_id:
                 return
             if isinstance(event, TitleProposed):
-                tell(self._session, ChatTitled(self._channel.uri, event.title))
+                self._tell_session(ChatTitled(self._channel.uri, event.title))
             try:
                 for action in actions_for(turn, event):
                     look |= self._desk.say(action) and not isinstance(action, _STREAM)
@@ -427,16 +456,14 @@ class Chat(Actor[Incoming]):
         """A turn starts: its id is used up, and it may name the conversation."""
         self._channel.used.add(turn_id)
         note_start(self._host, self._channel, turn_id)
-        tell(self._session, TurnBegan(self._channel.uri, message.text))
+        self._tell_session(TurnBegan(self._channel.uri, message.text))
 
     def _end_turn(self, outcome: Outcome) -> None:
         end_turn(self._host, self._channel, outcome)
 
     def _moved(self) -> None:
         """Let the session look at this chat's row and at what waits in it."""
-        if not self._channel.stirred:
-            self._channel.stirred = True
-            tell(self._session, ChatMoved(self._channel.uri))
+        stir_chat(self.find, self._channel, self._owner)
 
 
 def child_id(chat: Channel) -> str:
@@ -444,12 +471,12 @@ def child_id(chat: Channel) -> str:
     return "chat-" + chat.path.rpartition("/")[2]
 
 
-def chat_spec(host: Host, chat: Channel, session_path: str) -> ChildSpec:
+def chat_spec(host: Host, chat: Channel) -> ChildSpec:
     """How a chat's actor is supervised."""
     return ChildSpec(
         child_id(chat),
         Chat,
-        (host, chat.uri, session_path),
+        (host, chat.uri),
         mailbox=mailboxes.CHANNEL,
         path=chat.path,
     )

@@ -81,6 +81,8 @@ class Channel:
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
+    #: Of a session: how many chats it has ever had, so that no two have the same path.
+    chats_made: int = 0
     closed: bool = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import attrs
 
@@ -65,6 +66,11 @@ class SessionMoved:
     """Something in this session's summary may have changed: look."""
 
     session: URI
+
+
+@attrs.frozen
+class MatchSessions:
+    """Give actors to the sessions that have none: one was made elsewhere."""
 
 
 # ---- to the root ---------------------------------------------------------------------------------
@@ -182,6 +188,30 @@ class CancelOverdue:
     """The run with this number was asked to stop and has not, in time."""
 
     run: int
+
+
+class Relocation(Protocol):
+    """A move of a chat (`actors.moving`)."""
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it goes to another session, where another actor answers for it."""
+        ...
+
+    def check(self) -> None:
+        """Raise `Reject` if it cannot be done; changes nothing."""
+        ...
+
+    def carry_out(self) -> None:
+        """Check again and do it, in one step."""
+        ...
+
+
+@attrs.frozen
+class Relocate(Request[bool]):
+    """Let the chat be moved, in a step in which nothing else waits for it; False: try again."""
+
+    move: Relocation
 
 
 @attrs.frozen

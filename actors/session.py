@@ -8,6 +8,7 @@ them when it starts, so nothing that was missed in a crash stays wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from actors import mailboxes
@@ -17,6 +18,7 @@ from actors.desk import Desk
 from actors.endings import end_turn
 from actors.host import Host
 from actors.ledger import Channel
+from actors.making import chat_path, supervisor_id, supervisor_of
 from actors.messages import (
     ChatMoved,
     ChatOpened,
@@ -30,6 +32,7 @@ from actors.messages import (
     StartTurn,
     TurnBegan,
 )
+from actors.moving import say_movable, why_fixed
 from actors.refusal import refusal
 from actors.rules import session as rules
 from actors.rules.messages import message_fault
@@ -45,6 +48,7 @@ from ahpd.protocol.chat import (
     CreateChatParams,
     ForkChatOrigin,
     PartialChatSummary,
+    ToolChatOrigin,
 )
 from ahpd.protocol.common import ErrorInfo
 from ahpd.protocol.errors import ErrorCode
@@ -52,7 +56,7 @@ from ahpd.protocol.model import Unknown
 from ahpd.protocol.session import SessionInputRequest, SessionState
 from ahpd.protocol.uris import URI
 from ahpd.reducers.status import READ
-from supervisors import Actor, Beyond, ChildSpec, Reject, SupervisorSpec
+from supervisors import Actor, Beyond, ChildSpec, NoSuchChild, Reject, SupervisorSpec
 
 Incoming: TypeAlias = (
     Dispatch
@@ -87,9 +91,9 @@ class Session(Actor[Incoming]):
         for row in self._state.chats:
             self._look_at(row.resource)
         for entry in self._state.input_needed or ():
-            if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
+            if not isinstance(entry, Unknown) and self._row(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
-        stir_session(self, self._channel)
+        stir_session(self.find, self._channel)
         self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
@@ -117,7 +121,7 @@ class Session(Actor[Incoming]):
                 self._desk.say(act.SessionActiveClientRemovedAction(client_id=message.client_id))
             case MatchChats():
                 await self._match_chats()
-        stir_session(self, self._channel)
+        stir_session(self.find, self._channel)
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -146,6 +150,7 @@ class Session(Actor[Incoming]):
         if row is None or channel is None or channel.kind != "chat":
             return
         channel.stirred = False
+        say_movable(self._host, self._channel, channel)
         chat: ChatState = channel.state
         changes = row_changes(row, chat_row(chat, row.title))
         if changes is not None:
@@ -153,6 +158,8 @@ class Session(Actor[Incoming]):
         self._mirror(uri, input_needed(chat))
         if uri == self._state.default_chat:
             self._desk.say(act.SessionActivityChangedAction(activity=chat.activity))
+        if isinstance(chat.origin, ToolChatOrigin):
+            self._look_at(chat.origin.chat)  # which can only be moved while its workers rest
 
     def _mirror(self, uri: URI, waiting: dict[str, SessionInputRequest]) -> None:
         """Make the session's list say what waits in this chat, and nothing else (R-11.20)."""
@@ -211,12 +218,14 @@ class Session(Actor[Incoming]):
             raise Reject(f"createChat: initialMessage: {reason}")
         title = self._inherited_title(begins.origin)
         chat = made_chat(params.chat, host.clock.now(), begins, title)
-        path = f"{self._supervisor}/chat/{self._next_number()}"
+        if params.initial_message is None and why_fixed(host, self._channel, chat) is None:
+            chat = chat.evolve(movable=True)
+        path = chat_path(self._channel)
         channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
         channel.heritage = begins.heritage
         channel.used.update(turn.id for turn in begins.turns)
         self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, title)))
-        spec = chat_spec(host, channel, self.path)
+        spec = chat_spec(host, channel)
         await self.system.supervisor(self._supervisor).start_child(spec)
         if params.initial_message is not None:
             tell(self.find(path), StartTurn(params.initial_message))
@@ -233,12 +242,7 @@ class Session(Actor[Incoming]):
     @property
     def _supervisor(self) -> str:
         """Where the supervisor of this session and its chats is."""
-        return self.path.rpartition("/")[0]
-
-    def _next_number(self) -> int:
-        """One that no chat of this session has, also after this actor started again."""
-        taken = [int(path.rpartition("/")[2]) for path in self._chat_paths()]
-        return max(taken, default=-1) + 1
+        return supervisor_of(self._channel)
 
     def _chat_paths(self) -> list[str]:
         return self.system.registry.children(f"{self._supervisor}/chat")
@@ -259,8 +263,8 @@ class Session(Actor[Incoming]):
         if was_default:
             self._succeed(self._state.chats[0].resource)
         close_channel(host, channel)
-        supervisor = self.system.supervisor(self._supervisor)
-        await supervisor.stop_child(child_id(channel), "the chat was ended")
+        with suppress(NoSuchChild):  # it came from another session and had no actor here yet
+            await self._stop(child_id(channel))
 
     def _succeed(self, uri: URI) -> None:
         """Another chat is the default one now, and speaks for the session (R-8.32)."""
@@ -277,9 +281,13 @@ class Session(Actor[Incoming]):
         running = set(self._chat_paths())
         supervisor = self.system.supervisor(self._supervisor)
         for path in sorted(mine.keys() - running):
-            await supervisor.start_child(chat_spec(self._host, mine[path], self.path))
+            await supervisor.start_child(chat_spec(self._host, mine[path]))
         for path in sorted(running - mine.keys()):
-            await supervisor.stop_child("chat-" + path.rpartition("/")[2], "the chat was ended")
+            await self._stop("chat-" + path.rpartition("/")[2])
+
+    async def _stop(self, child: str) -> None:
+        supervisor = self.system.supervisor(self._supervisor)
+        await supervisor.stop_child(child, "the session has this chat no longer")
 
 
 def title_from(text: str) -> str:
@@ -313,14 +321,13 @@ def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> Chil
     A chat does not need its session's actor to go on with a turn, since the session reads what it
     missed off the chats' states; so a crash of either leaves the other alone.
     """
-    supervisor, _, _ = session.path.rpartition("/")
     actor = ChildSpec(
         "session", Session, (host, session.uri), mailbox=mailboxes.CHANNEL, path=session.path
     )
     annotations = annotations_spec(host, session)
-    children = (actor, annotations, *(chat_spec(host, chat, session.path) for chat in chats))
+    children = (actor, annotations, *(chat_spec(host, chat) for chat in chats))
     return ChildSpec(
-        supervisor.rpartition("/")[2],
-        SupervisorSpec(children, beyond=Beyond.PARK),
-        path=supervisor,
+        supervisor_id(session),
+        SupervisorSpec(children, dynamic=True, beyond=Beyond.PARK),
+        path=supervisor_of(session),
     )

@@ -6,7 +6,7 @@
 | `root` | the root channel | started again |
 | `grace` | clocks of clients that are away | started again |
 | `sessions` | dynamic: `session/<id>` for each session | |
-| `session/<id>` | `…/session`, `…/annotations`, `…/chat/<n>` | each alone; too often: it is set aside (parked) |
+| `session/<id>` | `…/session`, `…/annotations`, `…/chat/<n>` | each alone; too often: parked |
 | `catalogue` | which sessions there are | started again, looks at all of them |
 | `connections` | dynamic: `connections/<n>` | its socket closes, the client comes back |
 
