@@ -256,7 +256,7 @@ METHODS: Mapping[str, Served] = {
     "subscribe": Served(subscribe),
     "listSessions": Served(_list_sessions),
     "createSession": Served(_create_session),
-    "disposeSession": Served(_dispose_session, Mode.BESIDE),
+    "disposeSession": Served(_dispose_session),
     "createChat": Served(_create_chat),
     "disposeChat": Served(_dispose_chat, Mode.BESIDE),
     "moveChat": Served(_move_chat, Mode.BESIDE),

@@ -319,7 +319,8 @@ def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> Chil
     """A session, its annotations and chats: each restarts alone, parked when it fails too often.
 
     A chat does not need its session's actor to go on with a turn, since the session reads what it
-    missed off the chats' states; so a crash of either leaves the other alone.
+    missed off the chats' states; so a crash of either leaves the other alone. Dynamic, so that of a
+    chat which ended nothing is left.
     """
     actor = ChildSpec(
         "session", Session, (host, session.uri), mailbox=mailboxes.CHANNEL, path=session.path
