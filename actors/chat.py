@@ -32,6 +32,7 @@ from actors.ledger import Channel
 from actors.messages import (
     AgentSays,
     CancelOverdue,
+    ChatArchived,
     ChatOpened,
     ChatTitled,
     Dispatch,
@@ -57,6 +58,7 @@ from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.messages import Message, PendingMessage
+from ahpd.protocol.root import AgentCapabilities
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.session_actions import SessionTitleChangedAction
 from ahpd.protocol.uris import URI
@@ -173,6 +175,11 @@ class Chat(Actor[Incoming]):
             tell(self.find(self._owner.path), message)
 
     @property
+    def _capabilities(self) -> AgentCapabilities | None:
+        session = self._session_state
+        return None if session is None else self._host.agents[session.provider].info.capabilities
+
+    @property
     def _opens_session(self) -> bool:
         """The session waits for this chat's agent: it may have asked an earlier incarnation."""
         session = self._session_state
@@ -198,6 +205,7 @@ class Chat(Actor[Incoming]):
             self._session_state,
             dispatch.origin.client_id,
             self._host.ledger.state_of,
+            self._capabilities,
         )
         action = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
         match action:
@@ -211,20 +219,27 @@ class Chat(Actor[Incoming]):
             case act.ChatPendingMessageRemovedAction():
                 detach(self._channel, action.id)
             case None:
-                if isinstance(dispatch.action, SessionTitleChangedAction):
-                    self._renamed(dispatch.action)
+                self._pass_up(dispatch.action)
                 return
             case _:
-                pass
+                self._pass_up(action)
         self._moved()
 
     def _attach(self, key: str, message: Message) -> None:
         attach(self._channel, key, message, self._host.ledger.state_of)
 
-    def _renamed(self, action: SessionTitleChangedAction) -> None:
-        """A title sent to a chat: no chat action carries one, so its session says it (quirk 22)."""
-        if action.title.strip():
-            self._tell_session(ChatTitled(self._channel.uri, action.title))
+    def _pass_up(self, action: StateAction | None) -> None:
+        """What was sent to the chat and is its session's to say, whatever it means for the chat.
+
+        No chat action carries a title (quirk 22), and a default chat is archived with its session.
+        """
+        match action:
+            case SessionTitleChangedAction(title=title) if title.strip():
+                self._tell_session(ChatTitled(self._channel.uri, title))
+            case act.ChatIsArchivedChangedAction(is_archived=is_archived):
+                self._tell_session(ChatArchived(self._channel.uri, is_archived))
+            case _:
+                pass
 
     def _echoed(self, action: StateAction) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""

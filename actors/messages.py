@@ -137,6 +137,14 @@ class ChatTitled:
 
 
 @attrs.frozen
+class ChatArchived:
+    """Somebody archived this chat or took it back; of a default chat that means its session."""
+
+    chat: URI
+    is_archived: bool
+
+
+@attrs.frozen
 class ClientLeft:
     """A client unsubscribed, stayed away too long, or came back without this session (R-10.36)."""
 

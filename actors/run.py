@@ -72,7 +72,7 @@ def open_request(host: Host, chat: Channel) -> OpenRequest:
 
 
 class Engine:
-    """A chat's backend: opened when first needed, and again after it broke.
+    """A chat's backend: opened when first needed, and again after it broke or is to work elsewhere.
 
     `request` says what it is to be opened for, and is asked each time: that may have changed.
     """
@@ -87,8 +87,11 @@ class Engine:
     async def open(self) -> Backend:
         """The backend, opened if there is none. Raises `AgentFailed`."""
         async with self._opening:
+            request = self._request()
+            if self._opened is not None and _elsewhere(request, self._opened):
+                await self.close()
             if self.backend is None:
-                self._opened = self._request()
+                self._opened = request
                 self.backend = await self._agent.open(self._opened)
             return self.backend
 
@@ -105,6 +108,11 @@ class Engine:
                 _log.exception("%s: closing the agent failed", chat)
         if scope.cancelled_caught:
             _log.warning("%s: the agent did not close in %s s", chat, CLOSE_WITHIN)
+
+
+def _elsewhere(wanted: OpenRequest, opened: OpenRequest) -> bool:
+    """Whether an agent that was opened so works in other directories than it should by now."""
+    return tuple(wanted.working_directories) != tuple(opened.working_directories)
 
 
 async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from actors import mailboxes
+from actors import directories, mailboxes
 from actors.annotations import annotations_spec
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
@@ -20,6 +20,7 @@ from actors.host import Host
 from actors.ledger import Channel
 from actors.making import chat_path, supervisor_id, supervisor_of
 from actors.messages import (
+    ChatArchived,
     ChatMoved,
     ChatOpened,
     ChatTitled,
@@ -67,6 +68,7 @@ Incoming: TypeAlias = (
     | ChatOpened
     | TurnBegan
     | ChatTitled
+    | ChatArchived
     | ClientLeft
 )
 
@@ -117,6 +119,8 @@ class Session(Actor[Incoming]):
                 self._turn_began(message)
             case ChatTitled():
                 self._titled(message.chat, message.title)
+            case ChatArchived():
+                self._archived(message)
             case ClientLeft():
                 self._desk.say(act.SessionActiveClientRemovedAction(client_id=message.client_id))
             case MatchChats():
@@ -139,8 +143,13 @@ class Session(Actor[Incoming]):
 
     def _take(self, dispatch: Dispatch) -> None:
         agent = self._host.agents[self._state.provider]
-        case = rules.Case(self._state, agent.info.capabilities, dispatch.origin.client_id)
-        self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+        case = rules.Case(
+            self._state, agent.info.capabilities, dispatch.origin.client_id, self._is_busy()
+        )
+        action = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+        for chat, change in directories.narrowed(self._host, self._channel, action):
+            Desk(self._host, chat).say(change)
+            self._look_at(chat.uri)
 
     # ---- what its chats are doing ------------------------------------------------------------
 
@@ -187,6 +196,16 @@ class Session(Actor[Incoming]):
         self._desk.say(act.SessionChatUpdatedAction(chat=uri, changes=changes))
         if uri == self._state.default_chat:
             self._desk.say(act.SessionTitleChangedAction(title=title))
+
+    def _archived(self, message: ChatArchived) -> None:
+        """R-9.91: the default chat is archived with its session."""
+        if message.chat == self._state.default_chat:
+            self._desk.say(act.SessionIsArchivedChangedAction(is_archived=message.is_archived))
+
+    def _is_busy(self) -> bool:
+        """Whether a turn runs in any of its chats."""
+        chats = (self._chat(row.resource) for row in self._state.chats)
+        return any(chat is not None and chat.active_turn is not None for chat in chats)
 
     def _opened(self, message: ChatOpened) -> None:
         """The first chat's agent is up, or will not come up: exactly one of the two (R-8.4)."""
@@ -261,10 +280,15 @@ class Session(Actor[Incoming]):
         was_default = uri == self._state.default_chat
         self._desk.say(act.SessionChatRemovedAction(chat=uri))
         if was_default:
-            self._succeed(self._state.chats[0].resource)
+            self._succeed(self._successor())
         close_channel(host, channel)
         with suppress(NoSuchChild):  # it came from another session and had no actor here yet
             await self._stop(child_id(channel))
+
+    def _successor(self) -> URI:
+        """The first chat that people talk in; a worker only when there is no other."""
+        rows = self._state.chats
+        return next((r for r in rows if not isinstance(r.origin, ToolChatOrigin)), rows[0]).resource
 
     def _succeed(self, uri: URI) -> None:
         """Another chat is the default one now, and speaks for the session (R-8.32)."""

@@ -24,12 +24,14 @@ from ahpd.protocol.chat import (
 from ahpd.protocol.inputs import ChatInputAnswered, ChatInputRequest, ChatInputSkipped
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.model import Unknown
+from ahpd.protocol.root import AgentCapabilities
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.session_actions import SessionTitleChangedAction
 from ahpd.protocol.tools import (
     ToolCallBase,
     ToolCallPendingConfirmationState,
 )
+from ahpd.reducers.status import ARCHIVED
 
 #: Milliseconds; with more the end of a turn is no date any more, and replicas fail on it.
 LONGEST_TURN = 1e12
@@ -44,6 +46,7 @@ class Case:
     session: SessionState | None
     client_id: str
     find: Find
+    capabilities: AgentCapabilities | None = None
 
     @property
     def parts(self) -> ResponseParts | None:
@@ -259,10 +262,34 @@ def _completed(case: Case, action: act.ChatInputCompletedAction) -> str | None:
     return None
 
 
-def _directory(case: Case, action: act.ChatWorkingDirectorySetAction) -> str | None:
+def _directory_set(case: Case, action: act.ChatWorkingDirectorySetAction) -> str | None:
+    """R-9.94. It counts from the next turn on, which starts the agent again in what it may use."""
     held = () if case.session is None else case.session.working_directories or ()
     if action.directory not in held:
         return f"{action.directory} is not one of the session's working directories"
+    return _directories(case)
+
+
+def _directory_removed(case: Case, action: act.ChatWorkingDirectoryRemovedAction) -> str | None:
+    held = case.chat.working_directories or ()
+    return _directories(case) if action.directory in held else None
+
+
+def _directories(case: Case) -> str | None:
+    if case.capabilities is None or case.capabilities.multiple_working_directories is None:
+        return "this agent works in the directories it was started with"
+    return None
+
+
+def _archived(case: Case, action: act.ChatIsArchivedChangedAction) -> str | None:
+    """R-9.90, R-9.91: with the default chat it is the session that is archived, not the chat.
+
+    An echo would set the chat's own bit, so its sender is told that it was done elsewhere. A chat
+    that was archived before it became the default one can still lose its bit.
+    """
+    is_default = case.session is not None and case.session.default_chat == case.chat.resource
+    if is_default and action.is_archived and not int(case.chat.status) & ARCHIVED:
+        return "archiving the default chat archives its session; that was done instead"
     return None
 
 
@@ -291,10 +318,10 @@ RULES: Mapping[type, Callable[[Case, Any], str | None]] = {
     act.ChatDraftChangedAction: _draft,
     act.ChatInputAnswerChangedAction: _answer_changed,
     act.ChatInputCompletedAction: _completed,
-    act.ChatWorkingDirectorySetAction: _directory,
-    act.ChatWorkingDirectoryRemovedAction: _anything,
+    act.ChatWorkingDirectorySetAction: _directory_set,
+    act.ChatWorkingDirectoryRemovedAction: _directory_removed,
     act.ChatIsReadChangedAction: _anything,
-    act.ChatIsArchivedChangedAction: _anything,
+    act.ChatIsArchivedChangedAction: _archived,
     SessionTitleChangedAction: _title,
 }
 

@@ -8,27 +8,21 @@ from typing import Any
 import pytest
 import trio
 
-from actors.desk import Desk
-from actors.ledger import Channel
-from actors.making import chat_path
-from actors.messages import MatchChats
-from actors.summaries import chat_row
 from ahpd.agents.events import Done, Failed
-from ahpd.protocol.chat import ChatState, ToolChatOrigin, Turns
 from ahpd.protocol.model import JSON
 from ahpd.protocol.root import MultipleWorkingDirectoriesCapability
-from ahpd.protocol.session_actions import SessionChatAddedAction
 from ahpd.protocol.uris import ROOT, URI, annotations_of
 from supervisors.faults import Fault, FaultKind, Injection, Plan
 from tests.actors.support import (
     C2,
-    NOW,
     S2,
     C,
     S,
+    a_worker,
     actions,
     at_work,
     cancelled,
+    channel_of,
     ending,
     message,
     pending,
@@ -62,12 +56,6 @@ def order(host: RunningHost, session: URI) -> list[str]:
     return [row["resource"] for row in state_of(host, session)["chats"]]
 
 
-def channel_of(host: RunningHost, uri: URI) -> Channel:
-    channel = host.ledger.find(uri)
-    assert channel is not None
-    return channel
-
-
 def chat_actors(host: RunningHost, session: URI) -> list[str]:
     """The paths of the chats' actors that run for a session."""
     base = channel_of(host, session).path.rpartition("/")[0]
@@ -91,24 +79,6 @@ async def two_sessions(
     await settled()
     ann.inbox.clear()
     return ann
-
-
-async def a_worker(host: RunningHost, of: URI, uri: URI, session: URI = S) -> None:
-    """Give a chat a worker, as a tool call of its would."""
-    owner = channel_of(host, session)
-    state = ChatState(
-        resource=uri,
-        title="",
-        status=1,
-        modified_at=NOW,
-        origin=ToolChatOrigin(chat=of, tool_call_id="call"),
-        interactivity="read-only",
-        turns=Turns(),
-    )
-    host.ledger.open(uri, "chat", state, chat_path(owner), session)
-    Desk(host.tables, owner).say(SessionChatAddedAction(summary=chat_row(state, "a worker")))
-    host.system.ref(owner.path).cast(MatchChats())
-    await settled()
 
 
 # ---- which chats say that they can be moved -----------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from ahpd.agents.events import Done, Failed, TextChunk, ToolReady, ToolStarted
 from ahpd.protocol.chat import MarkdownResponsePart, Turn
 from ahpd.protocol.model import JSON
-from ahpd.protocol.root import MultipleChatsCapability
+from ahpd.protocol.root import MultipleChatsCapability, MultipleWorkingDirectoriesCapability
 from ahpd.protocol.uris import ROOT
 from supervisors import sys
 from tests.actors.support import (
@@ -123,7 +123,8 @@ async def test_a_fork_does_not_start_its_inherited_turns_again() -> None:
 
 
 async def test_a_fork_keeps_the_directories_of_its_source_whatever_is_asked() -> None:
-    async with running_host(agent := PuppetAgent()) as host:
+    agent = PuppetAgent(directories=MultipleWorkingDirectoriesCapability())
+    async with running_host(agent) as host:
         ann = await host.peer("ann")
         await ann.hello(subscribe=())
         await ann.request("createSession", channel=S, workingDirectories=["file:///w"])
