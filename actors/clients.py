@@ -46,6 +46,8 @@ class ClientRecord:
     #: The host's number when the last connection went, and how often that has happened.
     left_at: int = 0
     absences: int = 0
+    #: It has been away for longer than it may keep its place in sessions.
+    has_lost_place: bool = False
 
 
 class Clients:
@@ -66,6 +68,7 @@ class Clients:
         record.version = version
         if connection not in record.connections:
             record.connections.append(connection)
+        record.has_lost_place = False
         return record
 
     def leave(self, record: ClientRecord, connection: Listener, seq: int) -> bool:

@@ -95,6 +95,7 @@ class Session(Actor[Incoming]):
         for entry in self._state.input_needed or ():
             if not isinstance(entry, Unknown) and self._row(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
+        self._drop_absent()
         stir_session(self.find, self._channel)
         self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
@@ -126,6 +127,13 @@ class Session(Actor[Incoming]):
             case MatchChats():
                 await self._match_chats()
         stir_session(self.find, self._channel)
+
+    def _drop_absent(self) -> None:
+        """Clients whose time was up while nobody was here to be told."""
+        for client in self._state.active_clients:
+            record = self._host.clients.find(client.client_id)
+            if record is None or record.has_lost_place:
+                self._desk.say(act.SessionActiveClientRemovedAction(client_id=client.client_id))
 
     # ---- what it is --------------------------------------------------------------------------
 
