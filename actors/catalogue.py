@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from actors.drafts import is_unused
+from actors.forgetting import forget
 from actors.host import Host
 from actors.ledger import Channel
 from actors.making import announce, chat_path, open_session, supervisor_id
 from actors.messages import (
+    CollectDraft,
     CreateSession,
     DisposeSession,
     MatchSessions,
@@ -19,10 +22,12 @@ from actors.messages import (
     SessionsCounted,
 )
 from actors.refusal import refusal
+from actors.run import open_request
 from actors.session import close_channel, session_spec
 from actors.sources import Beginning, made_chat
 from actors.summaries import chat_row, older_summary, session_summary, summary_changes
 from actors.telling import tell
+from ahpd.agents.port import Agent, OpenRequest
 from ahpd.protocol import uris
 from ahpd.protocol.errors import ErrorCode
 from ahpd.protocol.root import SessionRemovedParams, SessionSummaryChangedParams
@@ -31,7 +36,7 @@ from ahpd.protocol.uris import ROOT, URI
 from ahpd.reducers.status import IDLE, READ
 from supervisors import Actor, StartFailed
 
-Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved | MatchSessions
+Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved | CollectDraft | MatchSessions
 
 
 class Catalogue(Actor[Incoming]):
@@ -59,6 +64,8 @@ class Catalogue(Actor[Incoming]):
                 await self._create(message.params, message.client_id)
             case DisposeSession():
                 self._dispose(message.session)
+            case CollectDraft():
+                self._collect(message.session)
             case MatchSessions():
                 await self._start_missing()
 
@@ -159,8 +166,28 @@ class Catalogue(Actor[Incoming]):
         if channel is None or channel.kind != "session":
             raise refusal(ErrorCode.SESSION_NOT_FOUND, f"there is no session {uri}")
         self._look_at(uri)
+        self._end(channel)
+
+    def _collect(self, uri: URI) -> None:
+        """End a session that was never used, unless somebody is just about to use it."""
+        channel = self._host.ledger.find(uri)
+        if channel is None or channel.kind != "session" or not is_unused(self._host, channel):
+            return
+        inside = (channel, *self._host.ledger.channels_of(uri))
+        if not any(self._is_waited_for(each) for each in inside):
+            self._end(channel)
+
+    def _is_waited_for(self, channel: Channel) -> bool:
+        waiting = self.find(channel.path).statistics()
+        return waiting is not None and bool(waiting.depth or waiting.urgent)
+
+    def _end(self, channel: Channel) -> None:
+        host = self._host
+        chats = [each for each in host.ledger.channels_of(channel.uri) if each.kind == "chat"]
+        requests = [open_request(host, chat) for chat in chats]
+        agent = host.agents[channel.state.provider]
         self._forget(channel)
-        self.spawn(self._tear_down, channel, name="dispose")
+        self.spawn(self._tear_down, channel, agent, requests, name="dispose")
 
     def _forget(self, channel: Channel) -> None:
         """From now on there is no such session."""
@@ -173,10 +200,11 @@ class Catalogue(Actor[Incoming]):
         host.notify("root/sessionRemoved", removed, removed)
         self._count()
 
-    async def _tear_down(self, channel: Channel) -> None:
+    async def _tear_down(self, channel: Channel, agent: Agent, requests: list[OpenRequest]) -> None:
         """Helper: bring the session's actors and agents down; its URI is free already."""
         child = supervisor_id(channel)
         await self.system.supervisor("sessions").stop_child(child, "the session was ended")
+        await forget(self._host, agent, requests)
 
     # ---- telling -----------------------------------------------------------------------------
 

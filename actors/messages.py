@@ -69,6 +69,13 @@ class SessionMoved:
 
 
 @attrs.frozen
+class CollectDraft:
+    """This session has been unused for long: end it, if it still is."""
+
+    session: URI
+
+
+@attrs.frozen
 class MatchSessions:
     """Give actors to the sessions that have none: one was made elsewhere."""
 

@@ -16,6 +16,7 @@ from actors.annotations import annotations_spec
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
 from actors.endings import end_turn
+from actors.forgetting import forget
 from actors.host import Host
 from actors.ledger import Channel
 from actors.making import chat_path, supervisor_id, supervisor_of
@@ -37,6 +38,7 @@ from actors.moving import say_movable, why_fixed
 from actors.refusal import refusal
 from actors.rules import session as rules
 from actors.rules.messages import message_fault
+from actors.run import open_request
 from actors.sources import beginning, made_chat
 from actors.summaries import chat_row, input_needed, row_changes
 from actors.telling import stir_session, tell
@@ -289,9 +291,12 @@ class Session(Actor[Incoming]):
         self._desk.say(act.SessionChatRemovedAction(chat=uri))
         if was_default:
             self._succeed(self._successor())
+        request = open_request(host, channel)
         close_channel(host, channel)
         with suppress(NoSuchChild):  # it came from another session and had no actor here yet
             await self._stop(child_id(channel))
+        agent = host.agents[self._state.provider]
+        self.spawn(forget, host, agent, [request], name=f"forget {uri}")
 
     def _successor(self) -> URI:
         """The first chat that people talk in; a worker only when there is no other."""

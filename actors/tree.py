@@ -8,6 +8,7 @@
 | `sessions` | dynamic: `session/<id>` for each session | |
 | `session/<id>` | `…/session`, `…/annotations`, `…/chat/<n>` | each alone; too often: parked |
 | `catalogue` | which sessions there are | started again, looks at all of them |
+| `drafts` | ends sessions that were never used | started again, waits anew |
 | `connections` | dynamic: `connections/<n>` | its socket closes, the client comes back |
 
 The order is that of use: what comes later needs what is before, and stops before it.
@@ -22,6 +23,7 @@ from actors import mailboxes
 from actors.catalogue import Catalogue
 from actors.clients import Clients
 from actors.clock import Clock
+from actors.drafts import Drafts
 from actors.grace import Grace
 from actors.host import Host, Settings
 from actors.ledger import Ledger
@@ -71,6 +73,7 @@ def tree(host: Host, journal: Journal, *more: ChildSpec) -> SupervisorSpec:
             ChildSpec("grace", Grace, (host,)),
             ChildSpec("sessions", SupervisorSpec(dynamic=True)),
             ChildSpec("catalogue", Catalogue, (host,), mailbox=mailboxes.CHANNEL),
+            ChildSpec("drafts", Drafts, (host,)),
             ChildSpec("connections", SupervisorSpec(dynamic=True)),
             *more,
         ),

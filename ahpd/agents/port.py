@@ -193,3 +193,10 @@ class Agent(Protocol):
     async def open(self, request: OpenRequest) -> Backend:
         """A backend for one chat; raises `AgentFailed`."""
         ...
+
+    async def forget(self, request: OpenRequest) -> None:
+        """Delete what the agent itself keeps of a chat that has ended, if it keeps anything.
+
+        Its backend has been closed, if it ever had one. Raises `AgentFailed`.
+        """
+        ...

@@ -76,6 +76,10 @@ class ScriptedAgent:
         await trio.lowlevel.checkpoint()
         return ScriptedBackend(self.script, self.random)
 
+    async def forget(self, request: OpenRequest) -> None:
+        """A script keeps nothing. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+
 
 @attrs.frozen
 class _Place:

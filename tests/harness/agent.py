@@ -149,6 +149,8 @@ class PuppetAgent:
         #: Every puppet ever made, and the last one of each chat.
         self.made: list[Puppet] = []
         self.of: dict[URI, Puppet] = {}
+        #: What it was asked to delete.
+        self.forgotten: list[OpenRequest] = []
         self.info = AgentInfo(
             provider=provider,
             display_name="Puppet",
@@ -167,3 +169,12 @@ class PuppetAgent:
         puppet = self.of[request.chat] = Puppet(self, request)
         self.made.append(puppet)
         return puppet
+
+    async def forget(self, request: OpenRequest) -> None:
+        """See `Agent`."""
+        puppet = self.of.get(request.chat)
+        assert puppet is None or puppet.closed, f"{request.chat}: still open"
+        await trio.sleep(self.opens_in)
+        if self.broken is not None:
+            raise AgentFailed(self.broken)
+        self.forgotten.append(request)
