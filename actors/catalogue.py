@@ -6,27 +6,39 @@ chats, the catalogue reads what it missed off the sessions' states when it start
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeAlias
 
+from actors.drafts import is_unused
 from actors.endings import close_channel
+from actors.forgetting import forget
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import CreateSession, DisposeSession, SessionMoved, SessionsCounted
+from actors.making import announce, chat_path, open_session, supervisor_id
+from actors.messages import (
+    CollectDraft,
+    CreateSession,
+    DisposeSession,
+    MatchSessions,
+    SessionMoved,
+    SessionsCounted,
+)
 from actors.refusal import refusal
-from actors.session import new_chat, session_spec
+from actors.session import session_spec
 from actors.settings import begin_chat, begin_session
+from actors.sources import Beginning, made_chat
 from actors.summaries import chat_row, is_worker, older_summary, session_summary, summary_changes
 from actors.telling import tell
+from actors.upkeep import conversation_of
+from ahpd.agents.port import Agent, OpenRequest
 from ahpd.protocol import uris
 from ahpd.protocol.errors import ErrorCode
-from ahpd.protocol.root import SessionAddedParams, SessionRemovedParams, SessionSummaryChangedParams
+from ahpd.protocol.root import SessionRemovedParams, SessionSummaryChangedParams
 from ahpd.protocol.session import CreateSessionParams, SessionState, SessionSummary
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.reducers.status import IDLE, READ
 from supervisors import Actor, StartFailed
 
-Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved
+Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved | CollectDraft | MatchSessions
 
 
 class Catalogue(Actor[Incoming]):
@@ -41,7 +53,9 @@ class Catalogue(Actor[Incoming]):
         """Say what moved while nobody looked, and finish what an earlier incarnation had begun."""
         for uri in list(self._summaries):
             self._look_at(uri)
-        await self._match_sessions()
+        if self._host.catalogue is not None:
+            await self._start_missing()
+            await self._stop_orphans()
 
     async def handle(self, message: Incoming) -> Any:
         """One message; see `actors.messages` for what each says."""
@@ -52,6 +66,10 @@ class Catalogue(Actor[Incoming]):
                 await self._create(message)
             case DisposeSession():
                 self._dispose(message.session)
+            case CollectDraft():
+                self._collect(message.session)
+            case MatchSessions():
+                await self._start_missing()
 
     @property
     def _summaries(self) -> dict[URI, SessionSummary]:
@@ -68,7 +86,7 @@ class Catalogue(Actor[Incoming]):
         directories = self._directories(params, provider)
         chat_uri = uris.default_chat(uri)
         now = host.clock.now()
-        chat = new_chat(chat_uri, now)
+        chat = made_chat(chat_uri, now, Beginning())
         client = params.active_client
         session = SessionState(
             provider=provider,
@@ -81,18 +99,11 @@ class Catalogue(Actor[Incoming]):
             default_chat=chat_uri,
             config=message.config.state,
         )
-        base = f"session/{self._slug(uri)}"
-        channel = host.ledger.open(uri, "session", session, f"{base}/session")
+        channel = open_session(host, self.find, uri, session)
         begin_session(channel, message.config)
-        chats = [host.ledger.open(chat_uri, "chat", chat, f"{base}/chat/0", uri)]
+        chats = [host.ledger.open(chat_uri, "chat", chat, chat_path(channel), uri)]
         begin_chat(channel, chats[0], client_id)
-        summary = session_summary(uri, session, now)
-        self._summaries[uri] = summary
-        host.notify(
-            "root/sessionAdded",
-            SessionAddedParams(channel=ROOT, summary=summary),
-            SessionAddedParams(channel=ROOT, summary=older_summary(summary)),
-        )
+        announce(host, channel, now)
         self._count()
         try:
             await self._start(channel, chats)
@@ -104,20 +115,35 @@ class Catalogue(Actor[Incoming]):
         sessions = self.system.supervisor("sessions")
         await sessions.start_child(session_spec(self._host, channel, chats))
 
-    async def _match_sessions(self) -> None:
-        """Sessions without actors get them; actors without a session go."""
-        if self._host.catalogue is None:
-            return
-        channels = self._host.ledger.channels.values()
-        mine = {c.path.split("/")[1]: c for c in channels if c.kind == "session"}
+    async def _start_missing(self) -> None:
+        """Sessions without actors get them."""
+        for session in self._without_actors():
+            await self._start(session, self._served_chats(session))
+
+    def _served_chats(self, session: Channel) -> list[Channel]:
+        """The chats that have actors of their own; those of workers have not."""
+        of_it = self._host.ledger.channels_of(session.uri)
+        return [each for each in of_it if each.kind == "chat" and not is_worker(each.state)]
+
+    def _without_actors(self) -> list[Channel]:
+        running = self._running()
+        named = self._by_name()
+        return [named[name] for name in sorted(named.keys() - running)]
+
+    async def _stop_orphans(self) -> None:
+        """Actors without a session go."""
         sessions = self.system.supervisor("sessions")
-        running = {child.id for child in sessions.which_children()}
-        for name in sorted(mine.keys() - running):
-            uri = mine[name].uri
-            chats = [c for c in channels if c.owner == uri and not is_worker(c.state)]
-            await self._start(mine[name], chats)
-        for name in sorted(running - mine.keys()):
+        for name in sorted(self._running() - self._by_name().keys()):
             await sessions.stop_child(name, "the session was ended")
+
+    def _by_name(self) -> dict[str, Channel]:
+        """The sessions there are, by the id that their supervisors have."""
+        channels = self._host.ledger.channels.values()
+        return {supervisor_id(each): each for each in channels if each.kind == "session"}
+
+    def _running(self) -> set[str]:
+        sessions = self.system.supervisor("sessions")
+        return {child.id for child in sessions.which_children()}
 
     def _check_new(self, uri: URI, provider: str) -> None:
         host = self._host
@@ -125,7 +151,7 @@ class Catalogue(Actor[Incoming]):
             raise refusal(ErrorCode.INTERNAL_ERROR, "stored sessions are still being read")
         if uri in host.catalogue:
             raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"the session {uri} already exists")
-        for other in (uris.canonical(uri), uris.default_chat(uri)):
+        for other in (uris.canonical(uri), uris.default_chat(uri), uris.annotations_of(uri)):
             if host.ledger.find(other) is not None:
                 raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"{other} is another channel")
         if provider not in host.agents:
@@ -141,17 +167,6 @@ class Catalogue(Actor[Incoming]):
         held = params.working_directories
         return held if held is None or several else held[:1]
 
-    def _slug(self, uri: URI) -> str:
-        """A name for paths: the readable end of the URI, and a number when that is taken."""
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", uri.partition(":")[2]).strip("-")[-36:] or "s"
-        taken = self.system.registry
-        if taken.get(f"session/{name}") is None:
-            return name
-        number = 2
-        while taken.get(f"session/{name}~{number}") is not None:
-            number += 1
-        return f"{name}~{number}"
-
     # ---- ending ------------------------------------------------------------------------------
 
     def _dispose(self, uri: URI) -> None:
@@ -161,13 +176,32 @@ class Catalogue(Actor[Incoming]):
         if channel is None or channel.kind != "session":
             raise refusal(ErrorCode.SESSION_NOT_FOUND, f"there is no session {uri}")
         self._look_at(uri)
+        self._end(channel)
+
+    def _collect(self, uri: URI) -> None:
+        """End a session that was never used, unless somebody is just about to use it."""
+        channel = self._host.ledger.find(uri)
+        if channel is None or channel.kind != "session" or not is_unused(self._host, channel):
+            return
+        inside = (channel, *self._host.ledger.channels_of(uri))
+        if not any(self._is_waited_for(each) for each in inside):
+            self._end(channel)
+
+    def _is_waited_for(self, channel: Channel) -> bool:
+        waiting = self.find(channel.path).statistics()
+        return waiting is not None and bool(waiting.depth or waiting.urgent)
+
+    def _end(self, channel: Channel) -> None:
+        host = self._host
+        requests = [conversation_of(host, chat) for chat in self._served_chats(channel)]
+        agent = host.agents[channel.state.provider]
         self._forget(channel)
-        self.spawn(self._tear_down, channel, name="dispose")
+        self.spawn(self._tear_down, channel, agent, requests, name="dispose")
 
     def _forget(self, channel: Channel) -> None:
         """From now on there is no such session."""
         host, uri = self._host, channel.uri
-        for other in [each for each in host.ledger.channels.values() if each.owner == uri]:
+        for other in host.ledger.channels_of(uri):
             close_channel(host, other)
         close_channel(host, channel)
         self._summaries.pop(uri, None)
@@ -175,10 +209,11 @@ class Catalogue(Actor[Incoming]):
         host.notify("root/sessionRemoved", removed, removed)
         self._count()
 
-    async def _tear_down(self, channel: Channel) -> None:
+    async def _tear_down(self, channel: Channel, agent: Agent, requests: list[OpenRequest]) -> None:
         """Helper: bring the session's actors and agents down; its URI is free already."""
-        child = channel.path.split("/")[1]
+        child = supervisor_id(channel)
         await self.system.supervisor("sessions").stop_child(child, "the session was ended")
+        await forget(self._host, agent, requests)
 
     # ---- telling -----------------------------------------------------------------------------
 
@@ -188,7 +223,8 @@ class Catalogue(Actor[Incoming]):
         if channel is None or before is None:
             return
         channel.stirred = False
-        after = session_summary(uri, channel.state, before.created_at)
+        annotations = self._host.ledger.state_of(uris.annotations_of(uri), "annotations")
+        after = session_summary(uri, channel.state, before.created_at, annotations)
         changes = summary_changes(before, after)
         if changes is None:
             return

@@ -26,6 +26,7 @@ import trio
 
 from actors import mailboxes
 from actors.answers import answers_in
+from actors.attaching import attach, attached_to, detach, hand_on
 from actors.authenticating import held_for
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
@@ -40,14 +41,16 @@ from actors.messages import (
     AsideSays,
     Authorize,
     CancelOverdue,
+    ChatArchived,
     ChatConfigured,
-    ChatMoved,
     ChatTitled,
     ClientsMoved,
     Dispatch,
     Echoed,
     LoadTurns,
     OpenAgent,
+    Relocate,
+    Relocation,
     RunBegan,
     RunOver,
     SilenceDue,
@@ -58,17 +61,16 @@ from actors.paging import page_before, page_to
 from actors.rules import chat as rules
 from actors.run import Aside, Engine, Run, watch, work
 from actors.settings import refusal_of
-from actors.telling import tell
+from actors.telling import stir_chat, tell
 from actors.upkeep import Errand, Upkeep, open_request
 from ahpd.agents.events import Failed, Outcome, Stopped
-from ahpd.agents.port import (
-    Backend,
-    Prompt,
-)
+from ahpd.agents.port import Backend, Prompt
 from ahpd.protocol import chat_actions as act
+from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import ActiveTurn, ChatState
 from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.messages import Message, PendingMessage
+from ahpd.protocol.root import AgentCapabilities
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.session_actions import (
     SessionConfigChangedAction,
@@ -95,6 +97,7 @@ Incoming: TypeAlias = (
     | ClientsMoved
     | ClientSilent
     | AgentReplaced
+    | Relocate
     | Errand
 )
 
@@ -104,12 +107,11 @@ class Chat(Actor[Incoming]):
 
     kind = "chat"
 
-    def __init__(self, host: Host, uri: URI, session_path: str) -> None:
+    def __init__(self, host: Host, uri: URI) -> None:
         channel = host.ledger.find(uri)
         assert channel is not None, f"{uri}: no channel for this chat"
         self._host = host
         self._channel: Channel = channel
-        self._session_path = session_path
         self._run: Run | None = None
         self._runs = 0
         #: The turn whose start is out, so that a run may work on it, and whether it is resumed.
@@ -123,17 +125,19 @@ class Chat(Actor[Incoming]):
 
     async def on_start(self) -> None:
         """End the turn that an earlier incarnation left running; then go on with the queue."""
-        self._session = self.find(self._session_path)
+        session = self.find(self.path.rsplit("/", 2)[0] + "/session")
         self._hearing = Hearing(
             self._host,
             self._channel,
             self._engine,
             actor=self,
-            session=self._session,
+            session=session,
             moved=self._moved,
         )
         self._desk = self._hearing.talk.desk
-        self._upkeep = Upkeep(self._host, self._channel, self._engine, self, self._session)
+        self._upkeep = Upkeep(self._host, self._channel, self._engine, self, session)
+        if self._channel.path != self.path:
+            return  # moved away: another actor answers for it, and this one is about to be stopped
         lost = Failed(
             "the host had to start this chat again; what the agent was doing is lost",
             "HostRestarted",
@@ -189,8 +193,11 @@ class Chat(Actor[Incoming]):
                 self._hearing.clients_moved()
             case ClientSilent():
                 self._hearing.client_silent(message)
+            case Relocate():
+                return await self._relocate(message.move)
             case _:
                 self._upkeep.take(message)
+        return None
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -200,10 +207,23 @@ class Chat(Actor[Incoming]):
         return state
 
     @property
-    def _session_state(self) -> SessionState | None:
+    def _owner(self) -> Channel | None:
+        """The session that it belongs to now; None when that has ended."""
         owner = self._channel.owner
-        channel = self._host.ledger.find(owner) if owner is not None else None
-        return channel.state if channel is not None else None
+        return self._host.ledger.find(owner) if owner is not None else None
+
+    @property
+    def _session_state(self) -> SessionState | None:
+        return self._owner.state if self._owner is not None else None
+
+    def _tell_session(self, message: object) -> None:
+        if self._owner is not None:
+            tell(self.find(self._owner.path), message)
+
+    @property
+    def _capabilities(self) -> AgentCapabilities | None:
+        session = self._session_state
+        return None if session is None else self._host.agents[session.provider].info.capabilities
 
     @property
     def _opens_session(self) -> bool:
@@ -232,7 +252,8 @@ class Chat(Actor[Incoming]):
             channel.state,
             self._session_state,
             dispatch.origin.client_id,
-            self._find_chat,
+            self._host.ledger.state_of,
+            self._capabilities,
             can_rewind=self._agent.can_rewind,
             can_resume=self._agent.can_resume or self._engine.backend is not None,
             lacks=held_for(self._host, dispatch.origin.client_id, self._agent).reason,
@@ -243,26 +264,26 @@ class Chat(Actor[Incoming]):
             self._reach(wanted.turn_id)
         match desk.take(dispatch, lambda _, action: rules.judge(case, action)):
             case act.ChatTurnStartedAction() as action:
+                self._attach(action.turn_id, action.message)
                 self._note_start(action.turn_id, action.message, dispatch.origin.client_id)
             case act.ChatTurnResumeAction():
                 self._channel.starter = dispatch.origin.client_id
             case act.ChatPendingMessageSetAction() as action:
                 self._channel.senders[action.id] = dispatch.origin.client_id
+                self._attach(action.id, action.message)
             case act.ChatPendingMessageRemovedAction() as action:
                 self._channel.senders.pop(action.id, None)
+                detach(self._channel, action.id)
             case act.ChatTurnCancelledAction() as action:
                 self._turn_is_over(action.turn_id, Stopped())
             case act.ChatTruncatedAction() as action:
                 # What is queued waits for a person, who went back to say something else.
                 self._channel.cut, self._queue_held = (action.turn_id,), True
             case None:
-                if isinstance(wanted, SessionTitleChangedAction):
-                    self._renamed(channel, wanted)
-                if isinstance(wanted, SessionConfigChangedAction):
-                    self._configured(case, wanted)
+                self._pass_up(case, wanted)
                 return
-            case _:
-                pass
+            case action:
+                self._pass_up(case, action)
         self._moved(channel)
 
     def _reach(self, turn_id: str | None) -> None:
@@ -280,19 +301,25 @@ class Chat(Actor[Incoming]):
                 page=(page.start, page.end),
             )
 
-    def _find_chat(self, uri: URI) -> ChatState | None:
-        channel = self._host.ledger.find(uri)
-        return channel.state if channel is not None and channel.kind == "chat" else None
+    def _attach(self, key: str, message: Message) -> None:
+        attach(self._channel, key, message, self._host.ledger.state_of)
 
-    def _renamed(self, channel: Channel, action: SessionTitleChangedAction) -> None:
-        """A title sent to a chat: no chat action carries one, so its session says it (quirk 22)."""
-        if action.title.strip():
-            tell(self._session, ChatTitled(channel.uri, action.title))
+    def _pass_up(self, case: rules.Case, action: StateAction | None) -> None:
+        """What was sent to a chat and is its session's to say, whatever it means for the chat.
 
-    def _configured(self, case: rules.Case, action: SessionConfigChangedAction) -> None:
-        """Settings sent to a chat: the session says them, and which are this chat's own."""
-        if rules.judge(case, action) is None:
-            tell(self._session, ChatConfigured(self._channel.uri, action.config))
+        No chat action carries a title (quirk 22), a default chat is archived with its session, and
+        the session says settings, a chat's own included.
+        """
+        uri = case.channel.uri
+        match action:
+            case SessionTitleChangedAction(title=title) if title.strip():
+                self._tell_session(ChatTitled(uri, title))
+            case act.ChatIsArchivedChangedAction(is_archived=is_archived):
+                self._tell_session(ChatArchived(uri, is_archived))
+            case SessionConfigChangedAction(config=config) if rules.judge(case, action) is None:
+                self._tell_session(ChatConfigured(uri, config))
+            case _:
+                pass
 
     def _echoed(self, message: Echoed) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""
@@ -332,6 +359,22 @@ class Chat(Actor[Incoming]):
             windowed=act.ChatTurnsLoadedAction(turns=page.turns, turns_next_cursor=page.older),
             page=(page.start, page.end),
         )
+
+    async def _relocate(self, move: Relocation) -> bool:
+        """Have the chat moved when nothing is left that this actor would have to see to.
+
+        Its agent is let go of first: there must not be two that work on one conversation.
+        """
+        move.check()
+        if self._run is not None:
+            raise Reject("the agent of this chat has not stopped yet")
+        if move.leaves:
+            await self._engine.close()
+        waiting = self.ref.statistics()
+        if waiting is None or waiting.depth or waiting.urgent or self._desk.under_way:
+            return False
+        move.carry_out()
+        return True
 
     # ---- the agent ---------------------------------------------------------------------------
 
@@ -490,7 +533,8 @@ class Chat(Actor[Incoming]):
     def _prompt(self, turn: ActiveTurn) -> Prompt:
         session = self._session_state
         tools = () if session is None else definitions(session)
-        return Prompt(turn.id, turn.message, self._resumes, tools)
+        attached = attached_to(self._channel, turn.id)
+        return Prompt(turn.id, turn.message, self._resumes, tools, attached)
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1
@@ -512,6 +556,10 @@ class Chat(Actor[Incoming]):
     ) -> None:
         """A turn that the host starts for a client; nothing may be running."""
         turn_id = self._host.new_id()
+        if pending_id is None:
+            self._attach(turn_id, message)
+        else:
+            hand_on(self._channel, pending_id, turn_id)
         self._note_start(turn_id, message, client_id)
         self._desk.say_and_act(
             act.ChatTurnStartedAction(
@@ -528,7 +576,10 @@ class Chat(Actor[Incoming]):
         self._desk.say(act.ChatPendingMessageRemovedAction(kind=kind, id=pending.id))
 
     def _steer(self) -> None:
-        """Give the steering message to the agent, or end its turn so that it starts the next."""
+        """Give the steering message to the agent, or end its turn so that it starts the next.
+
+        One with chats or annotations attached starts a turn: only with a prompt can these be given.
+        """
         run, pending = self._run, self._state.steering_message
         turn = self._state.active_turn
         if pending is None or turn is None or run is None or run.stopping:
@@ -536,7 +587,8 @@ class Chat(Actor[Incoming]):
         if not run.prompted:
             return  # the agent must get the turn's own message first; `RunBegan` comes then
         backend = self._engine.backend
-        if backend is not None and backend.steer(pending.message):
+        plain = pending.id not in self._channel.attached
+        if plain and backend is not None and backend.steer(pending.message):
             self._take_pending("steering", pending)
         else:
             self._end_turn(Stopped())
@@ -548,7 +600,7 @@ class Chat(Actor[Incoming]):
         self._channel.starter = client_id
         self._channel.used.add(turn_id)
         note_start(self._host, self._channel, turn_id)
-        tell(self._session, TurnBegan(self._channel.uri, message.text))
+        self._tell_session(TurnBegan(self._channel.uri, message.text))
 
     def _end_turn(self, outcome: Outcome) -> None:
         turn = self._state.active_turn
@@ -562,10 +614,7 @@ class Chat(Actor[Incoming]):
 
     def _moved(self, channel: Channel | None = None) -> None:
         """Let the session look at a chat's row (this one's) and at what waits in it."""
-        channel = channel or self._channel
-        if not channel.stirred:
-            channel.stirred = True
-            tell(self._session, ChatMoved(channel.uri))
+        stir_chat(self.find, channel or self._channel, self._owner)
 
 
 def child_id(chat: Channel) -> str:
@@ -573,12 +622,12 @@ def child_id(chat: Channel) -> str:
     return "chat-" + chat.path.rpartition("/")[2]
 
 
-def chat_spec(host: Host, chat: Channel, session_path: str) -> ChildSpec:
+def chat_spec(host: Host, chat: Channel) -> ChildSpec:
     """How a chat's actor is supervised."""
     return ChildSpec(
         child_id(chat),
         Chat,
-        (host, chat.uri, session_path),
+        (host, chat.uri),
         mailbox=mailboxes.CHANNEL,
         path=chat.path,
     )

@@ -45,6 +45,8 @@ class Desk:
         self._host = host
         self.channel = channel
         self._actor = actor
+        #: Envelopes that the actor is to act on when they are out, and that are not yet.
+        self.under_way = 0
 
     @property
     def state(self) -> Any:
@@ -102,7 +104,10 @@ class Desk:
         if actor is None:
             return
 
+        self.under_way += 1
+
         def release() -> None:
+            self.under_way -= 1
             with suppress(ActorGone):  # whoever starts there next finds the state and acts on it
                 actor.cast(Echoed(action, self.channel), urgent=True)
 

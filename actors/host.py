@@ -44,6 +44,8 @@ class Settings:
     unheard_within: float = 30.0
     #: Requests of one connection that may be open at a time; more wait unread.
     open_requests: int = 256
+    #: How long a session may be unused, and heard by nobody, before it is ended; None: for ever.
+    drafts_after: float | None = None
     #: Turns in one page of older ones.
     page: int = 50
     #: Folders whose files may be asked for.

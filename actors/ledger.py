@@ -21,18 +21,34 @@ Invariants kept here (numbers as in the design):
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
+from ahpd.agents.port import Attached
 from ahpd.protocol.actions import StateAction
+from ahpd.protocol.chat import Turn
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.uris import URI, ChannelKind
 
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
+
+
+@attrs.frozen
+class Heritage:
+    """What a chat's agent is to know of the chat that it was made from; it never changes.
+
+    A fork's `history` is shown in it, as its first turns. A side chat's `context` is not, nor is
+    the `selection` it is about (R-9.7, R-9.8). `attached`: what was attached to those turns.
+    """
+
+    history: Sequence[Turn] = ()
+    context: Sequence[Turn] = ()
+    selection: str | None = None
+    attached: Mapping[str, tuple[Attached, ...]] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False)
@@ -49,7 +65,7 @@ class Channel:
     state: Any
     #: Path of the actor that answers for it.
     path: str
-    #: The session that a chat belongs to; None for other kinds.
+    #: The session that a chat, or annotations, belong to; None for other kinds.
     owner: URI | None
     #: The number of the last envelope that changed `state`; at first the number it was opened at.
     seq: int
@@ -68,11 +84,15 @@ class Channel:
     metas: dict[str, Object] = attrs.field(factory=dict)
     #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
     cut: tuple[str | None] | None = None
-    #: Of a session: how many chats were made in it, those that have ended included.
-    chats_made: int = 0
+    #: Of a chat: kept here, because no state holds it and its actor may fail.
+    heritage: Heritage = Heritage()
+    #: Of a chat: what was attached to messages of it, by the id of the turn or the waiting message.
+    attached: dict[str, tuple[Attached, ...]] = attrs.field(factory=dict)
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
+    #: Of a session: how many chats it has ever had, so that no two have the same path.
+    chats_made: int = 0
     closed: bool = False
 
 
@@ -143,6 +163,15 @@ class Ledger:
     def find(self, uri: URI) -> Channel | None:
         """The open channel of that exact URI."""
         return self.channels.get(uri)
+
+    def state_of(self, uri: URI, kind: ChannelKind) -> Any:
+        """The state of the open channel of that exact URI; None when it is not of that kind."""
+        channel = self.channels.get(uri)
+        return channel.state if channel is not None and channel.kind == kind else None
+
+    def channels_of(self, owner: URI) -> list[Channel]:
+        """The open channels that belong to a session."""
+        return [each for each in self.channels.values() if each.owner == owner]
 
     def close(self, channel: Channel) -> None:
         """The channel is gone: nothing can be appended to it any more (hazard B41)."""

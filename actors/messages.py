@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import attrs
 
@@ -88,6 +89,18 @@ class SessionMoved:
     session: URI
 
 
+@attrs.frozen
+class CollectDraft:
+    """This session has been unused for long: end it, if it still is."""
+
+    session: URI
+
+
+@attrs.frozen
+class MatchSessions:
+    """Give actors to the sessions that have none: one was made elsewhere."""
+
+
 # ---- to the watches ------------------------------------------------------------------------------
 
 
@@ -169,6 +182,14 @@ class AgentChanged:
     """The agent of one of its chats said what concerns the whole session."""
 
     event: CommandsChanged | CustomizationsChanged | ServerChanged
+
+
+@attrs.frozen
+class ChatArchived:
+    """Somebody archived this chat or took it back; of a default chat that means its session."""
+
+    chat: URI
+    is_archived: bool
 
 
 @attrs.frozen
@@ -326,6 +347,30 @@ class CancelOverdue:
     """The run with this number was asked to stop and has not, in time."""
 
     run: int
+
+
+class Relocation(Protocol):
+    """A move of a chat (`actors.moving`)."""
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it goes to another session, where another actor answers for it."""
+        ...
+
+    def check(self) -> None:
+        """Raise `Reject` if it cannot be done; changes nothing."""
+        ...
+
+    def carry_out(self) -> None:
+        """Check again and do it, in one step."""
+        ...
+
+
+@attrs.frozen
+class Relocate(Request[bool]):
+    """Let the chat be moved, in a step in which nothing else waits for it; False: try again."""
+
+    move: Relocation
 
 
 @attrs.frozen

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import attrs
+import trio
 
 from actors import completions
 from actors.authenticating import authenticate
@@ -22,7 +23,14 @@ from actors.creating import create_session
 from actors.forwarding import create_watch, forward, is_file
 from actors.handshake import initialize, reconnect
 from actors.ledger import Channel
-from actors.messages import CreateChat, DisposeChat, DisposeSession, LoadTurns
+from actors.messages import (
+    CreateChat,
+    DisposeChat,
+    DisposeSession,
+    LoadTurns,
+    Relocate,
+)
+from actors.moving import Move
 from actors.paging import cursor_of, page_before
 from actors.subscribing import subscribe
 from actors.summaries import moment, older_summary
@@ -31,6 +39,8 @@ from ahpd.protocol.chat import (
     DisposeChatParams,
     FetchTurnsParams,
     FetchTurnsResult,
+    MoveChatParams,
+    MoveChatResult,
 )
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.messages import CompletionsParams, CompletionsResult
@@ -43,6 +53,7 @@ from ahpd.protocol.session import (
     SessionSummary,
 )
 from ahpd.protocol.uris import URI, canonical, scheme
+from supervisors import CallFailed
 
 if TYPE_CHECKING:
     from actors.connection import Connection
@@ -137,6 +148,37 @@ async def _dispose_chat(connection: Connection, params: DisposeChatParams) -> No
     assert chat.owner is not None
     session = _find(connection, chat.owner, "session")
     await connection.find(session.path).call(DisposeChat(chat.uri), within=_within(connection))
+
+
+async def _move_chat(connection: Connection, params: MoveChatParams) -> MoveChatResult:
+    """R-9.21 to R-9.30: tried until nothing waits for the chat any more, which is soon."""
+    host, chat = connection.host, _find(connection, params.channel, "chat")
+    move = Move(host, connection.find, chat, params.destination)
+    try:
+        with trio.move_on_after(_within(connection)):
+            while not await _try_to_move(connection, chat, move):
+                pass
+            await connection.system.registry.wait_for(chat.path)
+    finally:
+        move.give_up()
+    if move.session is None:
+        raise ProtocolError(ErrorCode.INTERNAL_ERROR, "the chat did not come to rest in time")
+    return MoveChatResult(session=move.session)
+
+
+async def _try_to_move(connection: Connection, chat: Channel, move: Move) -> bool:
+    """One attempt, when everything is out that the chat's actor may still have to act on."""
+    out = trio.Event()
+    connection.host.ledger.post(out.set)
+    await out.wait()
+    await connection.system.registry.wait_for(chat.path)
+    try:
+        ref = connection.find(chat.path)
+        return await ref.call(Relocate(move), within=_within(connection))
+    except CallFailed:
+        if move.session is None:
+            raise
+        return True  # it was done; the actor failed before it could say so
 
 
 async def _fetch_turns(connection: Connection, params: FetchTurnsParams) -> FetchTurnsResult:
@@ -250,6 +292,7 @@ METHODS: Mapping[str, Served] = {
     "resolveSessionConfig": Served(resolve, Mode.BESIDE),
     "sessionConfigCompletions": Served(complete, Mode.BESIDE),
     "completions": Served(_completions),
+    "moveChat": Served(_move_chat, Mode.BESIDE),
     "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
     "resourceRequest": Served(_resource_request, Mode.BESIDE),
     "createResourceWatch": Served(create_watch, Mode.BESIDE),

@@ -11,7 +11,7 @@ slowed down by a chat that is behind, since sending waits for room in its mailbo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -59,8 +59,9 @@ class Run:
 
 
 class Engine:
-    """A chat's backend: opened when first needed, and again after it broke; what it waits for.
+    """A chat's backend: opened when first needed, and again after it broke or is to work otherwise.
 
+    `request` says what it is to be opened for, and is asked each time: that may have changed.
     `start_aside` starts the task for what it says beside the turns, when it is opened as the one
     with that number.
     """
@@ -76,15 +77,14 @@ class Engine:
         self._channel = channel
         self._request = request
         self._start_aside = start_aside
+        #: What the backend was opened for, with the settings that it was told since.
+        self._opened: OpenRequest | None = None
         self._opening = trio.Lock()
         self._aside: Aside | None = None
         self.backend: Backend | None = None
         #: How many backends there have been.
         self.opened = 0
         self.waits = Waits()
-        #: What the backend was opened with, and told since.
-        self._tokens: Mapping[str, str] = {}
-        self._config: Object = {}
 
     async def open(self) -> Backend:
         """The backend, opened if there is none. Raises `AgentFailed`."""
@@ -95,29 +95,29 @@ class Engine:
             return self.backend
 
     async def refresh(self) -> bool:
-        """Before a turn: let go of a backend that was opened with other tokens or settings.
+        """Before a turn: let go of a backend that was opened with other tokens, settings or places.
 
         True when it was; then what it did beside the turns is gone. Raises `AgentFailed` when
         there is something that it could not work without.
         """
         async with self._opening:
-            wanted = self._request()
-            same = wanted.tokens == self._tokens and wanted.config == self._config
-            if self.backend is None or same:
+            wanted, opened = self._request(), self._opened
+            if self.backend is None or opened is None or _works_as(wanted) == _works_as(opened):
                 return False
             await self.close()
             return True
 
     async def _open(self, request: OpenRequest) -> None:
         self.backend = await self._agent.open(request)
-        self._tokens, self._config = request.tokens, request.config
+        self._opened = request
         self.opened += 1
         self._aside = self._start_aside(self.backend, self.opened)
 
     def configure(self, config: Object) -> None:
         """The settings may have changed: tell a backend that takes other ones while it lives."""
-        if isinstance(self.backend, Tunable) and config != self._config:
-            self._config = config
+        opened = self._opened
+        if isinstance(self.backend, Tunable) and opened is not None and config != opened.config:
+            self._opened = attrs.evolve(opened, config=config)
             self.backend.configure(config)
 
     async def forget(self, backend: Backend) -> None:
@@ -157,6 +157,11 @@ class Engine:
                 _log.exception("%s: closing the agent failed", self._channel.uri)
         if scope.cancelled_caught:
             _log.warning("%s: the agent did not close in %s s", self._channel.uri, CLOSE_WITHIN)
+
+
+def _works_as(request: OpenRequest) -> tuple[object, ...]:
+    """What of it a backend cannot be told while it lives."""
+    return (request.tokens, request.config, tuple(request.working_directories))
 
 
 class Aside:

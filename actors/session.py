@@ -8,17 +8,22 @@ them when it starts, so nothing that was missed in a crash stays wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
-from actors import customizing, mailboxes
+from actors import customizing, directories, mailboxes
+from actors.annotations import annotations_spec
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
 from actors.endings import close_channel
+from actors.forgetting import forget
 from actors.host import Host
 from actors.ledger import Channel
+from actors.making import chat_path, supervisor_id, supervisor_of
 from actors.messages import (
     AgentChanged,
     AuthorizeServer,
+    ChatArchived,
     ChatConfigured,
     ChatMoved,
     ChatOpened,
@@ -33,38 +38,41 @@ from actors.messages import (
     Echoed,
     MatchChats,
     OpenAgent,
-    SessionMoved,
     SetMeta,
     SetServerTools,
     StartTurn,
     Switch,
     TurnBegan,
 )
+from actors.moving import say_movable, why_fixed
 from actors.refusal import refusal
-from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
+from actors.rules.messages import message_fault
 from actors.settings import begin_chat, note, refusal_of
+from actors.sources import beginning, made_chat
 from actors.summaries import chat_row, input_needed, is_worker, row_changes
-from actors.telling import tell
+from actors.telling import stir_session, tell
+from actors.upkeep import conversation_of
 from ahpd.agents.events import CommandsChanged, CustomizationsChanged, ServerChanged
 from ahpd.agents.port import ServerRequest
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import (
+    ChatOrigin,
     ChatState,
     ChatSummary,
     CreateChatParams,
+    ForkChatOrigin,
     PartialChatSummary,
-    Turns,
-    UserChatOrigin,
+    ToolChatOrigin,
 )
 from ahpd.protocol.common import ErrorInfo
 from ahpd.protocol.errors import ErrorCode
 from ahpd.protocol.model import Unknown
 from ahpd.protocol.session import SessionInputRequest, SessionState
 from ahpd.protocol.uris import URI
-from ahpd.reducers.status import IDLE, READ
-from supervisors import Actor, Beyond, ChildSpec, Reject, SupervisorSpec
+from ahpd.reducers.status import READ
+from supervisors import Actor, Beyond, ChildSpec, NoSuchChild, Reject, SupervisorSpec
 
 Incoming: TypeAlias = (
     Dispatch
@@ -81,6 +89,7 @@ Incoming: TypeAlias = (
     | ChatOpened
     | TurnBegan
     | ChatTitled
+    | ChatArchived
     | ClientLeft
 )
 
@@ -110,17 +119,16 @@ class Session(Actor[Incoming]):
     async def on_start(self) -> None:
         """Say what changed while nobody looked, and get ready if it is not yet."""
         self._desk = Desk(self._host, self._channel, self.ref)
-        self._catalogue = self.find("catalogue")
         for row in self._state.chats:
             self._look_at(row.resource)
         for channel in list(self._host.ledger.channels.values()):
             if channel.owner == self._channel.uri:
                 self._look_at(channel.uri)
         for entry in self._state.input_needed or ():
-            if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
+            if not isinstance(entry, Unknown) and self._row(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         self._drop_absent()
-        self._moved()
+        stir_session(self.find, self._channel)
         self._tell_chats(lambda _: ClientsMoved())
         self._tell_chats(lambda _: ConfigMoved())
         self.ref.cast(MatchChats())
@@ -158,11 +166,13 @@ class Session(Actor[Incoming]):
                 self._turn_began(message)
             case ChatTitled():
                 self._titled(message.chat, message.title)
+            case ChatArchived():
+                self._archived(message)
             case ClientLeft():
                 self._client_left(message.client_id)
             case MatchChats():
                 await self._match_chats()
-        self._moved()
+        stir_session(self.find, self._channel)
 
     def _drop_absent(self) -> None:
         """Clients whose time was up while nobody was here to be told."""
@@ -179,8 +189,8 @@ class Session(Actor[Incoming]):
         return state
 
     def _chat(self, uri: URI) -> ChatState | None:
-        channel = self._host.ledger.find(uri)
-        return channel.state if channel is not None and channel.kind == "chat" else None
+        state: ChatState | None = self._host.ledger.state_of(uri, "chat")
+        return state
 
     def _row(self, uri: URI) -> ChatSummary | None:
         return next((row for row in self._state.chats if row.resource == uri), None)
@@ -191,19 +201,23 @@ class Session(Actor[Incoming]):
             self._state,
             agent.info.capabilities,
             dispatch.origin.client_id,
+            self._is_busy(),
             can_switch=agent.can_switch,
             can_control=agent.can_control,
             refuses=refusal_of(agent),
         )
         taken = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
+        for chat, change in directories.narrowed(self._host, self._channel, taken):
+            Desk(self._host, chat).say(change)
+            self._look_at(chat.uri)
         if taken is None and isinstance(dispatch.action, act.SessionCustomizationToggledAction):
             self._show_again(dispatch.action.id)
         if isinstance(taken, act.SessionActiveClientRemovedAction):
             self._tell_chats(lambda _: ClientsMoved())
         if isinstance(taken, act.SessionConfigChangedAction):
             default = self._state.default_chat
-            chat = self._host.ledger.find(default) if default is not None else None
-            note(self._channel, chat, taken.config)
+            shown = self._host.ledger.find(default) if default is not None else None
+            note(self._channel, shown, taken.config)
 
     def _client_left(self, client_id: str) -> None:
         """It takes no part any more, and what it was to do nobody does (R-10.36, R-10.37)."""
@@ -290,6 +304,7 @@ class Session(Actor[Incoming]):
         if channel is None or channel.kind != "chat":
             return
         channel.stirred = False
+        say_movable(self._host, self._channel, channel)
         chat: ChatState = channel.state
         if row is None and is_worker(chat) and channel.owner == self._channel.uri:
             row = chat_row(chat, chat.title)  # an agent has opened it
@@ -302,6 +317,8 @@ class Session(Actor[Incoming]):
         self._mirror(uri, input_needed(chat))
         if uri == self._state.default_chat:
             self._desk.say(act.SessionActivityChangedAction(activity=chat.activity))
+        if isinstance(chat.origin, ToolChatOrigin):
+            self._look_at(chat.origin.chat)  # which can only be moved while its workers rest
 
     def _mirror(self, uri: URI, waiting: dict[str, SessionInputRequest]) -> None:
         """Make the session's list say what waits in this chat, and nothing else (R-11.20)."""
@@ -330,6 +347,16 @@ class Session(Actor[Incoming]):
         if uri == self._state.default_chat:
             self._desk.say(act.SessionTitleChangedAction(title=title))
 
+    def _archived(self, message: ChatArchived) -> None:
+        """R-9.91: the default chat is archived with its session."""
+        if message.chat == self._state.default_chat:
+            self._desk.say(act.SessionIsArchivedChangedAction(is_archived=message.is_archived))
+
+    def _is_busy(self) -> bool:
+        """Whether a turn runs in any of its chats."""
+        chats = (self._chat(row.resource) for row in self._state.chats)
+        return any(chat is not None and chat.active_turn is not None for chat in chats)
+
     def _opened(self, message: ChatOpened) -> None:
         """The first chat's agent is up, or will not come up: exactly one of the two (R-8.4)."""
         if self._state.lifecycle != "creating" or message.chat != self._state.default_chat:
@@ -344,8 +371,9 @@ class Session(Actor[Incoming]):
 
     async def _create_chat(self, params: CreateChatParams, client_id: str) -> None:
         """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
-        agent = self._host.agents[self._state.provider].info
-        if self._host.ledger.find(params.chat) is not None:
+        host = self._host
+        agent = host.agents[self._state.provider].info
+        if host.ledger.find(params.chat) is not None:
             if params.chat == self._state.default_chat:
                 return  # some clients create it again, and mean no harm (quirk 24)
             raise refusal(ErrorCode.ALREADY_EXISTS, f"{params.chat} already exists")
@@ -353,38 +381,38 @@ class Session(Actor[Incoming]):
             raise Reject(f"the agent {agent.provider} has one chat for each session")
         if self._state.lifecycle == "failed":
             raise Reject("the session could not be started")
-        if params.source is not None:
-            raise Reject(f"the agent {agent.provider} cannot start a chat from another one")
-        reason = rules_of_chats.first_message(params.initial_message, find_chat=self._chat)
+        begins = beginning(params, self._state, agent, self._own_chat)
+        reason = message_fault(params.initial_message, host.ledger.state_of)
         if reason is not None:
             raise Reject(f"createChat: initialMessage: {reason}")
-        held = self._state.working_directories or ()
-        for directory in params.working_directories or ():
-            if directory not in held:
-                raise Reject(f"{directory} is not one of the session's working directories")
-        host = self._host
-        chat = new_chat(params.chat, host.clock.now(), params.working_directories)
-        path = f"{self._supervisor}/chat/{self._next_number()}"
+        title = self._inherited_title(begins.origin)
+        chat = made_chat(params.chat, host.clock.now(), begins, title)
+        if params.initial_message is None and why_fixed(host, self._channel, chat) is None:
+            chat = chat.evolve(movable=True)
+        path = chat_path(self._channel)
         channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
         begin_chat(self._channel, channel, client_id)
-        self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, "")))
-        spec = chat_spec(host, channel, self.path)
+        channel.heritage = begins.heritage
+        channel.used.update(turn.id for turn in begins.turns)
+        self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, title)))
+        spec = chat_spec(host, channel)
         await self.system.supervisor(self._supervisor).start_child(spec)
         if params.initial_message is not None:
             tell(self.find(path), StartTurn(params.initial_message, client_id))
 
+    def _own_chat(self, uri: URI) -> Channel | None:
+        """The channel of a chat of this session."""
+        return self._host.ledger.find(uri) if self._row(uri) is not None else None
+
+    def _inherited_title(self, origin: ChatOrigin) -> str:
+        """A fork goes on with its source's conversation, and so with its name."""
+        row = self._row(origin.chat) if isinstance(origin, ForkChatOrigin) else None
+        return row.title if row is not None else ""
+
     @property
     def _supervisor(self) -> str:
         """Where the supervisor of this session and its chats is."""
-        return self.path.rpartition("/")[0]
-
-    def _next_number(self) -> int:
-        """One that no chat of this session has or had: what was meant for one that ended stays its.
-
-        The first chat, made with the session, has the number 0.
-        """
-        self._channel.chats_made += 1
-        return self._channel.chats_made
+        return supervisor_of(self._channel)
 
     def _chat_paths(self) -> list[str]:
         return self.system.registry.children(f"{self._supervisor}/chat")
@@ -410,9 +438,12 @@ class Session(Actor[Incoming]):
         self._say_removed(channel)
         if was_default:
             self._succeed(others[0])
+        request = conversation_of(self._host, channel)
         close_channel(self._host, channel)
-        supervisor = self.system.supervisor(self._supervisor)
-        await supervisor.stop_child(child_id(channel), "the chat was ended")
+        with suppress(NoSuchChild):  # it came from another session and had no actor here yet
+            await self._stop(child_id(channel))
+        agent = self._host.agents[self._state.provider]
+        self.spawn(forget, self._host, agent, [request], name=f"forget {uri}")
 
     def _remove(self, channel: Channel) -> None:
         self._say_removed(channel)
@@ -437,33 +468,19 @@ class Session(Actor[Incoming]):
         ledger = self._host.ledger
         mine = {
             channel.path: channel
-            for channel in ledger.channels.values()
-            if channel.owner == self._channel.uri and not is_worker(channel.state)
+            for channel in ledger.channels_of(self._channel.uri)
+            if channel.kind == "chat" and not is_worker(channel.state)
         }
         running = set(self._chat_paths())
         supervisor = self.system.supervisor(self._supervisor)
         for path in sorted(mine.keys() - running):
-            await supervisor.start_child(chat_spec(self._host, mine[path], self.path))
+            await supervisor.start_child(chat_spec(self._host, mine[path]))
         for path in sorted(running - mine.keys()):
-            await supervisor.stop_child("chat-" + path.rpartition("/")[2], "the chat was ended")
+            await self._stop("chat-" + path.rpartition("/")[2])
 
-    def _moved(self) -> None:
-        if not self._channel.stirred:
-            self._channel.stirred = True
-            tell(self._catalogue, SessionMoved(self._channel.uri))
-
-
-def new_chat(uri: URI, now: str, working_directories: tuple[URI, ...] | None = None) -> ChatState:
-    """An empty chat that a person opened."""
-    return ChatState(
-        resource=uri,
-        title="",
-        status=IDLE,
-        modified_at=now,
-        origin=UserChatOrigin(),
-        working_directories=working_directories,
-        turns=Turns(),
-    )
+    async def _stop(self, child: str) -> None:
+        supervisor = self.system.supervisor(self._supervisor)
+        await supervisor.stop_child(child, "the session has this chat no longer")
 
 
 def title_from(text: str) -> str:
@@ -476,19 +493,19 @@ def title_from(text: str) -> str:
 
 
 def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> ChildSpec:
-    """A session and its chats, each restarted alone and parked when it fails too often.
+    """A session, its annotations and chats: each restarts alone, parked when it fails too often.
 
     A chat does not need its session's actor to go on with a turn, since the session reads what it
     missed off the chats' states; so a crash of either leaves the other alone. Dynamic, so that of a
     chat which ended nothing is left.
     """
-    supervisor, _, _ = session.path.rpartition("/")
     actor = ChildSpec(
         "session", Session, (host, session.uri), mailbox=mailboxes.CHANNEL, path=session.path
     )
-    children = (actor, *(chat_spec(host, chat, session.path) for chat in chats))
+    annotations = annotations_spec(host, session)
+    children = (actor, annotations, *(chat_spec(host, chat) for chat in chats))
     return ChildSpec(
-        supervisor.rpartition("/")[2],
-        SupervisorSpec(children, beyond=Beyond.PARK, dynamic=True),
-        path=supervisor,
+        supervisor_id(session),
+        SupervisorSpec(children, dynamic=True, beyond=Beyond.PARK),
+        path=supervisor_of(session),
     )

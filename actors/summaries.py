@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.clock import from_iso
+from ahpd.protocol.annotations import AnnotationsState, AnnotationsSummary
 from ahpd.protocol.chat import (
     ChatState,
     ChatSummary,
@@ -36,7 +37,7 @@ from ahpd.protocol.tools import (
     ToolCallPendingResultConfirmationState,
     ToolCallRunningState,
 )
-from ahpd.protocol.uris import URI
+from ahpd.protocol.uris import URI, annotations_of
 from ahpd.reducers.status import ACTIVITY, ERROR, IDLE, INPUT_NEEDED, set_activity
 
 #: Fields of a summary that never change, and so are never in a partial (R-7.15).
@@ -85,17 +86,25 @@ def _changes(before: Any, after: Any) -> dict[str, Any]:
     for name in type(after).wire_names:
         old, new = getattr(before, name), getattr(after, name)
         if new is None:
-            new = _EMPTY.get(name)
+            new = _gone(name, old)
         if name not in _FIXED and new is not None and old != new and (old or new):
             changes[name] = new
     return changes
 
 
-#: What a field that went away is sent as.
+def _gone(name: str, old: Any) -> Any:
+    """What a field that went away is sent as."""
+    if isinstance(old, AnnotationsSummary):
+        return old.evolve(annotation_count=0, entry_count=0)
+    return _EMPTY.get(name)
+
+
 _EMPTY: dict[str, Any] = {"activity": "", "working_directories": (), "chats": ()}
 
 
-def session_summary(uri: URI, session: SessionState, created_at: str) -> SessionSummary:
+def session_summary(
+    uri: URI, session: SessionState, created_at: str, annotations: AnnotationsState | None = None
+) -> SessionSummary:
     """A session's summary, with its chats' rows and its aggregated status (R-7.37 to R-7.41)."""
     leading = _leading(session)
     times = [created_at, *(row.modified_at for row in session.chats)]
@@ -108,7 +117,7 @@ def session_summary(uri: URI, session: SessionState, created_at: str) -> Session
         origin=session.origin,
         project=session.project,
         working_directories=session.working_directories,
-        annotations=session.annotations,
+        annotations=_counts(uri, annotations),
         created_at=created_at,
         modified_at=max(times, key=moment),
         chats=tuple(_compact(row) for row in session.chats),
@@ -119,6 +128,17 @@ def session_summary(uri: URI, session: SessionState, created_at: str) -> Session
 def moment(time: str) -> float:
     """For comparing times: a client may have written one, with any offset."""
     return from_iso(time) or 0.0
+
+
+def _counts(session: URI, state: AnnotationsState | None) -> AnnotationsSummary | None:
+    """How many annotations there are; left out when there are none (R-3.8, R-16.11)."""
+    if state is None or not state.annotations:
+        return None
+    return AnnotationsSummary(
+        resource=annotations_of(session),
+        annotation_count=len(state.annotations),
+        entry_count=sum(len(each.entries) for each in state.annotations),
+    )
 
 
 def older_summary(summary: Any) -> Any:

@@ -7,8 +7,9 @@
 | `grace` | clocks of clients that are away | started again |
 | `watches` | relays what clients see change in their files | started again |
 | `sessions` | dynamic: `session/<id>` for each session | |
-| `session/<id>` | `…/session` and `…/chat/<n>` | each alone; too often: it is set aside (parked) |
+| `session/<id>` | `…/session`, `…/annotations`, `…/chat/<n>` | each alone; too often: parked |
 | `catalogue` | which sessions there are | started again, looks at all of them |
+| `drafts` | ends sessions that were never used | started again, waits anew |
 | `connections` | dynamic: `connections/<n>` | its socket closes, the client comes back |
 
 The order is that of use: what comes later needs what is before, and stops before it.
@@ -23,6 +24,7 @@ from actors import mailboxes
 from actors.catalogue import Catalogue
 from actors.clients import Clients
 from actors.clock import Clock
+from actors.drafts import Drafts
 from actors.grace import Grace
 from actors.host import Host, Settings
 from actors.ledger import Ledger
@@ -74,6 +76,7 @@ def tree(host: Host, journal: Journal, *more: ChildSpec) -> SupervisorSpec:
             ChildSpec("watches", Watches, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("sessions", SupervisorSpec(dynamic=True)),
             ChildSpec("catalogue", Catalogue, (host,), mailbox=mailboxes.CHANNEL),
+            ChildSpec("drafts", Drafts, (host,)),
             ChildSpec("connections", SupervisorSpec(dynamic=True)),
             *more,
         ),

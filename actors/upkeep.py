@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from typing import Any, TypeAlias
 
+import attrs
+
 from actors.authenticating import held_for
 from actors.host import Host
 from actors.ledger import Channel
@@ -24,6 +26,7 @@ from actors.messages import (
 )
 from actors.run import Engine
 from actors.settings import config_of
+from actors.sources import history_left
 from actors.telling import tell
 from ahpd.agents.events import ServerChanged
 from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest
@@ -37,11 +40,10 @@ _log = logging.getLogger("ahpd.agents")
 Errand: TypeAlias = OpenAgent | Control | Switch | ConfigMoved | AuthorizeServer
 
 
-def open_request(host: Host, chat: Channel) -> OpenRequest:
-    """What a chat's backend is opened for, as things are now.
+def conversation_of(host: Host, chat: Channel) -> OpenRequest:
+    """What a chat's agent knows a conversation by, without anybody's tokens.
 
-    Raises `AgentFailed` when there is no session any more, or when the client for which the agent
-    is to work has no token that it needs (R-19.3).
+    Raises `AgentFailed` when there is no session any more: nobody is to work for it.
     """
     owner = host.ledger.find(chat.owner) if chat.owner is not None else None
     if owner is None:
@@ -50,17 +52,33 @@ def open_request(host: Host, chat: Channel) -> OpenRequest:
     directories = chat.state.working_directories
     if directories is None:
         directories = session.working_directories or ()
-    held = held_for(host, chat.starter, host.agents[session.provider])
-    if held.reason is not None:
-        raise AgentFailed(held.reason, resumable=True)
+    history = history_left(chat.heritage, chat.state)
+    known = {turn.id for turn in (*history, *chat.heritage.context)}
     return OpenRequest(
         owner.uri,
         chat.uri,
         directories,
         config_of(host, chat),
-        tokens=held.tokens,
+        history=history,
+        context=chat.heritage.context,
+        selection=chat.heritage.selection,
+        attached={key: held for key, held in chat.heritage.attached.items() if key in known},
         customizations=session.customizations or (),
     )
+
+
+def open_request(host: Host, chat: Channel) -> OpenRequest:
+    """What a chat's backend is opened for, as things are now.
+
+    Raises as `conversation_of`, and when the client for which the agent is to work has no token
+    that it needs (R-19.3).
+    """
+    request = conversation_of(host, chat)
+    session: SessionState = host.ledger.channels[request.session].state
+    held = held_for(host, chat.starter, host.agents[session.provider])
+    if held.reason is not None:
+        raise AgentFailed(held.reason, resumable=True)
+    return attrs.evolve(request, tokens=held.tokens)
 
 
 class Upkeep:

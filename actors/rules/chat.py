@@ -10,6 +10,7 @@ import attrs
 from actors.clock import from_iso
 from actors.ledger import Channel
 from actors.rules import config, questions
+from actors.rules.messages import Find, message_fault
 from actors.summaries import is_worker
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
@@ -23,12 +24,8 @@ from ahpd.protocol.chat import (
     tool_call_key,
 )
 from ahpd.protocol.inputs import ChatInputRequest
-from ahpd.protocol.messages import (
-    Message,
-    MessageChatAttachment,
-    PendingMessage,
-    SimpleMessageAttachment,
-)
+from ahpd.protocol.messages import Message, PendingMessage
+from ahpd.protocol.root import AgentCapabilities
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.session_actions import (
     SessionConfigChangedAction,
@@ -40,7 +37,7 @@ from ahpd.protocol.tools import (
     ToolCallPendingConfirmationState,
     ToolCallPendingResultConfirmationState,
 )
-from ahpd.protocol.uris import URI
+from ahpd.reducers.status import ARCHIVED
 
 #: Milliseconds; with more the end of a turn is no date any more, and replicas fail on it.
 LONGEST_TURN = 1e12
@@ -54,7 +51,8 @@ class Case:
     chat: ChatState
     session: SessionState | None
     client_id: str
-    find_chat: Callable[[URI], ChatState | None]
+    find: Find
+    capabilities: AgentCapabilities | None = None
     #: Whether the agent can forget turns, and go on with one that failed.
     can_rewind: bool = False
     can_resume: bool = False
@@ -93,45 +91,7 @@ def _time(text: str) -> str | None:
 
 
 def _message(case: Case, message: Message) -> str | None:
-    return first_message(message, case.find_chat)
-
-
-def first_message(
-    message: Message | None, find_chat: Callable[[URI], ChatState | None]
-) -> str | None:
-    """Why a client may not send this message (R-9.35 to R-9.38); None when it may."""
-    if message is None:
-        return None
-    if message.origin.kind != "user":
-        return f"a client sends messages of its user, not of origin {message.origin.kind}"
-    for attachment in message.attachments or ():
-        reason = None
-        if isinstance(attachment, MessageChatAttachment):
-            reason = _chat_attachment(attachment, find_chat)
-        elif isinstance(attachment, SimpleMessageAttachment):
-            reason = _simple_attachment(attachment)
-        if reason is not None:
-            return reason
-    return None
-
-
-def _chat_attachment(
-    attachment: MessageChatAttachment, find_chat: Callable[[URI], ChatState | None]
-) -> str | None:
-    """R-9.37: the chat must exist, and a turn that is named must be a completed one of it."""
-    chat = find_chat(attachment.resource)
-    if chat is None:
-        return f"the attached chat {attachment.resource} does not exist"
-    if attachment.end_turn is not None and chat.turns.index_of(attachment.end_turn) < 0:
-        return f"the attached chat has no completed turn {attachment.end_turn}"
-    return None
-
-
-def _simple_attachment(attachment: SimpleMessageAttachment) -> str | None:
-    """R-9.36: without its text it must have come from completions, which mark theirs."""
-    if attachment.model_representation is None and attachment.meta is None:
-        return f"the attachment {attachment.label} has no text for the model"
-    return None
+    return message_fault(message, case.find)
 
 
 def _turn_cancelled(case: Case, action: act.ChatTurnCancelledAction) -> str | None:
@@ -310,10 +270,34 @@ def _completed(case: Case, action: act.ChatInputCompletedAction) -> str | None:
     return questions.completion_fault(request, action)
 
 
-def _directory(case: Case, action: act.ChatWorkingDirectorySetAction) -> str | None:
+def _directory_set(case: Case, action: act.ChatWorkingDirectorySetAction) -> str | None:
+    """R-9.94. It counts from the next turn on, which starts the agent again in what it may use."""
     held = () if case.session is None else case.session.working_directories or ()
     if action.directory not in held:
         return f"{action.directory} is not one of the session's working directories"
+    return _directories(case)
+
+
+def _directory_removed(case: Case, action: act.ChatWorkingDirectoryRemovedAction) -> str | None:
+    held = case.chat.working_directories or ()
+    return _directories(case) if action.directory in held else None
+
+
+def _directories(case: Case) -> str | None:
+    if case.capabilities is None or case.capabilities.multiple_working_directories is None:
+        return "this agent works in the directories it was started with"
+    return None
+
+
+def _archived(case: Case, action: act.ChatIsArchivedChangedAction) -> str | None:
+    """R-9.90, R-9.91: with the default chat it is the session that is archived, not the chat.
+
+    An echo would set the chat's own bit, so its sender is told that it was done elsewhere. A chat
+    that was archived before it became the default one can still lose its bit.
+    """
+    is_default = case.session is not None and case.session.default_chat == case.chat.resource
+    if is_default and action.is_archived and not int(case.chat.status) & ARCHIVED:
+        return "archiving the default chat archives its session; that was done instead"
     return None
 
 
@@ -349,10 +333,10 @@ RULES: Mapping[type, Callable[[Case, Any], str | None]] = {
     act.ChatDraftChangedAction: _draft,
     act.ChatInputAnswerChangedAction: _answer_changed,
     act.ChatInputCompletedAction: _completed,
-    act.ChatWorkingDirectorySetAction: _directory,
-    act.ChatWorkingDirectoryRemovedAction: _anything,
+    act.ChatWorkingDirectorySetAction: _directory_set,
+    act.ChatWorkingDirectoryRemovedAction: _directory_removed,
     act.ChatIsReadChangedAction: _anything,
-    act.ChatIsArchivedChangedAction: _anything,
+    act.ChatIsArchivedChangedAction: _archived,
     SessionTitleChangedAction: _title,
     SessionConfigChangedAction: _config,
 }

@@ -18,11 +18,14 @@ from ahpd.protocol.session import SessionState
 
 @attrs.frozen
 class Case:
-    """What a rule may look at: the session, its agent's capabilities, and who asks."""
+    """What a rule may look at: the session, its agent's capabilities, who asks, and whether a turn
+    runs in any of its chats.
+    """
 
     session: SessionState
     capabilities: AgentCapabilities | None
     client_id: str
+    busy: bool = False
     #: Whether the agent can switch customizations, and be told to start and stop MCP servers.
     can_switch: bool = False
     can_control: bool = False
@@ -45,7 +48,8 @@ def _client_removed(case: Case, action: act.SessionActiveClientRemovedAction) ->
 
 
 def _directory_set(case: Case, action: act.SessionWorkingDirectorySetAction) -> str | None:
-    return _directories(case)
+    changes = action.directory not in (case.session.working_directories or ())
+    return _directories(case) or _at_rest(case, changes=changes)
 
 
 def _directories(case: Case) -> str | None:
@@ -55,8 +59,16 @@ def _directories(case: Case) -> str | None:
     return None
 
 
+def _at_rest(case: Case, *, changes: bool) -> str | None:
+    """R-8.56: a change starts the agents again, which would cut off what they are doing."""
+    if changes and case.busy:
+        return "a turn is running; the directories can be changed when it has ended"
+    return None
+
+
 def _directory_removed(case: Case, action: act.SessionWorkingDirectoryRemovedAction) -> str | None:
-    return _directories(case) or _primary(case, action.directory)
+    changes = action.directory in (case.session.working_directories or ())
+    return _directories(case) or _primary(case, action.directory) or _at_rest(case, changes=changes)
 
 
 def _primary(case: Case, directory: str) -> str | None:
@@ -71,13 +83,20 @@ def _primary(case: Case, directory: str) -> str | None:
 def _directory_replaced(
     case: Case, action: act.SessionWorkingDirectoryReplacedAction
 ) -> str | None:
-    reason = _directories(case)
-    if reason is not None:
-        return reason
+    changes = action.directory in (case.session.working_directories or ())
+    return (
+        _directories(case)
+        or _replaceable(case, action.directory)
+        or _at_rest(case, changes=changes)
+    )
+
+
+def _replaceable(case: Case, directory: str) -> str | None:
+    """R-8.55: the only way to change a first directory that is protected."""
     several = case.capabilities.multiple_working_directories if case.capabilities else None
     if several is not None and several.primary_replacement:
         return None
-    return _primary(case, action.directory)
+    return _primary(case, directory)
 
 
 def _config(case: Case, action: act.SessionConfigChangedAction) -> str | None:

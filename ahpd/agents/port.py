@@ -8,6 +8,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import attrs
 
 from ahpd.agents.events import Event, Outcome
+from ahpd.protocol.annotations import Annotation
 from ahpd.protocol.chat import Turn
 from ahpd.protocol.customizations import Customization, CustomizationEnablement
 from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
@@ -39,13 +40,38 @@ class AgentFailed(Exception):
 
 
 @attrs.frozen
+class Transcript:
+    """A chat that a message refers to, as far as it went when the message was accepted.
+
+    Chats that its own messages refer to are not followed (R-9.40).
+    """
+
+    chat: URI
+    turns: Sequence[Turn] = ()
+
+
+@attrs.frozen
+class Remarks:
+    """Annotations that a message refers to, as they were when it was accepted (R-16.12)."""
+
+    channel: URI
+    annotations: Sequence[Annotation] = ()
+
+
+#: What an attachment stands for that says only where to look.
+Attached: TypeAlias = Transcript | Remarks
+
+
+@attrs.frozen
 class OpenRequest:
     """What a backend is opened for. `config` holds the session's configuration values.
 
     `history` is what a fork has in common with the chat it was made from, `context` what a side
-    chat is to know of another chat without showing it (R-9.7, R-9.8). `tokens` are those of the
-    client on whose behalf it is opened, by resource; never logged, never stored. `customizations`
-    are the session's as far as they are known, with what people decided about them.
+    chat is to know of another chat without showing it, and `selection` the text in it that the side
+    chat is about (R-9.7 to R-9.10); `attached` holds what the messages of both refer to, by the id
+    of the turn. `tokens` are those of the client on whose behalf it is opened, by resource; never
+    logged, never stored. `customizations` are the session's as far as they are known, with what
+    people decided about them.
     """
 
     session: URI
@@ -54,6 +80,8 @@ class OpenRequest:
     config: Object = attrs.field(factory=dict)
     history: Sequence[Turn] = ()
     context: Sequence[Turn] = ()
+    selection: str | None = None
+    attached: Mapping[str, Sequence[Attached]] = attrs.field(factory=dict)
     tokens: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     customizations: Sequence[Customization] = ()
 
@@ -63,13 +91,15 @@ class Prompt:
     """One turn's work. `resume` means: go on with the turn that failed, the message is the same.
 
     `tools` are those that clients offer for this turn, under the names that the model is to know
-    them by; the backend says `ClientToolCalled` when it calls one.
+    them by; the backend says `ClientToolCalled` when it calls one. `attached` is what the message's
+    attachments of chats and annotations stand for, in their order.
     """
 
     turn_id: str
     message: Message
     resume: bool = False
     tools: Sequence[ToolDefinition] = ()
+    attached: Sequence[Attached] = ()
 
 
 @attrs.frozen
@@ -210,6 +240,13 @@ class Agent(Protocol):
 
     async def open(self, request: OpenRequest) -> Backend:
         """A backend for one chat; raises `AgentFailed`."""
+        ...
+
+    async def forget(self, request: OpenRequest) -> None:
+        """Delete what the agent itself keeps of a chat that has ended, if it keeps anything.
+
+        Its backend has been closed, if it ever had one. Raises `AgentFailed`.
+        """
         ...
 
 

@@ -58,6 +58,7 @@ from ahpd.protocol.root import (
 #: Seconds that `ScriptedBackend.close` waits at most for a running turn.
 CLOSE_WITHIN = 1.0
 
+_CAPABILITIES = AgentCapabilities(multiple_chats=MultipleChatsCapability(fork=True, side_chat=True))
 _MODELS = (("script-large", "Script Large"), ("script-small", "Script Small"))
 
 
@@ -69,6 +70,7 @@ class ScriptedAgent:
     script: Script
     #: Where the tags of resumed turns come from; a seeded one makes them the same in every run.
     random: Random = attrs.field(factory=Random, eq=False)
+    capabilities: AgentCapabilities = _CAPABILITIES
 
     can_rewind: bool = True
     can_switch: bool = True
@@ -91,13 +93,17 @@ class ScriptedAgent:
             models=tuple(
                 SessionModelInfo(id=each, provider=self.name, name=name) for each, name in _MODELS
             ),
-            capabilities=AgentCapabilities(multiple_chats=MultipleChatsCapability()),
+            capabilities=self.capabilities,
         )
 
     async def open(self, request: OpenRequest) -> ScriptedBackend:
         """A backend that shares nothing with the others. A checkpoint; never fails."""
         await trio.lowlevel.checkpoint()
         return ScriptedBackend(self.script, self.random, self.now)
+
+    async def forget(self, request: OpenRequest) -> None:
+        """A script keeps nothing. A checkpoint."""
+        await trio.lowlevel.checkpoint()
 
 
 @attrs.frozen

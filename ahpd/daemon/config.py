@@ -70,6 +70,10 @@ class LimitsConfig:
     open_requests: int = _whole(256, 1, 100_000, "requests")
     #: Turns in one page of older ones.
     page_turns: int = _whole(50, 1, 100_000, "turns")
+    #: Seconds after which a session is ended that nobody ever used or hears; none: never.
+    draft_seconds: float | None = _setting(
+        None, "a number of seconds of at least 60", lambda value: value >= 60
+    )
     #: Seconds that an ordered stop may take before what is left is cut off.
     stop_seconds: float = _seconds(20.0)
     #: Bytes of a capture (``--wire``) that may wait for its disk; what is over is left out.

@@ -37,6 +37,7 @@ def build_host(config: Config, *, seed: int, paths: Iterable[Path]) -> Host:
         request_within=limits.request_seconds,
         open_requests=limits.open_requests,
         page=limits.page_turns,
+        drafts_after=limits.draft_seconds,
         served=tuple(folder_uri(path) for path in paths),
         version=__version__,
     )

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 import trio
 
+from actors.desk import Desk
+from actors.ledger import Channel
+from actors.making import chat_path
+from actors.messages import MatchChats
+from actors.summaries import chat_row
 from ahpd.agents.events import Outcome
+from ahpd.protocol.chat import ChatState, ToolChatOrigin, Turns
 from ahpd.protocol.model import JSON
+from ahpd.protocol.session_actions import SessionChatAddedAction
 from ahpd.protocol.shapes import (
     Anything,
     Array,
@@ -48,6 +55,30 @@ async def room(
     for channel in subscribe:
         await peer.subscribe(channel)
     return peer
+
+
+def channel_of(host: RunningHost, uri: URI) -> Channel:
+    channel = host.ledger.find(uri)
+    assert channel is not None
+    return channel
+
+
+async def a_worker(host: RunningHost, of: URI, uri: URI, session: URI = S) -> None:
+    """Give a chat a worker, as a tool call of its would."""
+    owner = channel_of(host, session)
+    state = ChatState(
+        resource=uri,
+        title="",
+        status=1,
+        modified_at=NOW,
+        origin=ToolChatOrigin(chat=of, tool_call_id="call"),
+        interactivity="read-only",
+        turns=Turns(),
+    )
+    host.ledger.open(uri, "chat", state, channel_of(host, of).path, session)
+    Desk(host.tables, owner).say(SessionChatAddedAction(summary=chat_row(state, "a worker")))
+    host.system.ref(owner.path).cast(MatchChats())
+    await settled()
 
 
 async def at_work(agent: PuppetAgent, turn_id: str, chat: URI = C) -> Puppet:

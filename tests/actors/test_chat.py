@@ -472,7 +472,7 @@ MANY: list[tuple[Any, str | None]] = [
     ({"type": "chat/workingDirectoryRemoved", "directory": "file:///x"}, None),
     ({"type": "chat/queuedMessagesReordered", "order": ["a"]}, None),
     ({"type": "chat/isReadChanged", "isRead": True}, None),
-    ({"type": "chat/isArchivedChanged", "isArchived": True}, None),
+    ({"type": "chat/isArchivedChanged", "isArchived": True}, "archives its session"),
     ({"type": "chat/draftChanged", "draft": {"text": "x", "origin": {"kind": "user"}}}, None),
     ({"type": "session/titleChanged", "title": " "}, "blank"),
     (started("new") | {"message": {"text": "x", "origin": {"kind": "user"}, "attachments": [

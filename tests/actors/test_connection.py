@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
@@ -17,6 +19,7 @@ from tests.actors.support import (
     answer,
     at_work,
     ending,
+    message,
     refused,
     room,
     settled,
@@ -127,15 +130,18 @@ async def test_a_parked_channel_answers_reads_and_refuses_dispatches_with_the_re
             sys.kill(host.system.ref(whole))
             await trio.sleep(0.5)
         assert host.parked() == [whole]
-        archive = {
-            "type": f"{path.split('/', maxsplit=1)[0]}/isArchivedChanged",
-            "isArchived": True,
-        }
+        wish: Any = {"type": "session/isArchivedChanged", "isArchived": True}
+        if path == "chat/0":
+            wish = {"type": "chat/draftChanged", "draft": message("kept")}
+
+        def granted(state: Any) -> bool:
+            return "draft" in state if path == "chat/0" else bool(state["status"] & 64)
+
         begun = trio.current_time()
         for _ in range(20):
-            seq = await ann.dispatch(channel, archive)
+            seq = await ann.dispatch(channel, wish)
             assert "set aside" in (await answer(ann, seq))["rejectionReason"]
-        assert (await ann.subscribe(channel))["state"]["status"] & 64 == 0
+        assert not granted((await ann.subscribe(channel))["state"])
         assert len((await ann.request("listSessions"))["items"]) == 2
         assert trio.current_time() - begun < 0.1
         if path == "session":
@@ -143,11 +149,11 @@ async def test_a_parked_channel_answers_reads_and_refuses_dispatches_with_the_re
                 await ann.request("createChat", channel=S, chat=C2)
         supervisor = host.system.supervisor(host.ledger.channels[S].path.rpartition("/")[0])
         await supervisor.restart_child("chat-0" if path == "chat/0" else "session")
-        assert "rejectionReason" not in await answer(ann, await ann.dispatch(channel, archive))
+        assert "rejectionReason" not in await answer(ann, await ann.dispatch(channel, wish))
         assert (await turn(ann, agent, "t1", Done()))["type"] == "chat/turnComplete"
         await settled()
         assert (await ann.request("listSessions"))["items"][0]["status"] & 31 == 1
-        assert state_of(host, channel)["status"] & 64
+        assert granted(state_of(host, channel))
 
 
 async def test_a_host_that_stops_tells_its_connections() -> None:

@@ -408,7 +408,7 @@ async def test_b22_b67_a_last_seen_number_that_makes_no_sense(seen: bytes, answe
 
 SERVED = {
     "initialize", "ping", "reconnect", "subscribe", "listSessions", "createSession",
-    "disposeSession", "createChat", "disposeChat", "fetchTurns", "resourceRequest",
+    "disposeSession", "createChat", "disposeChat", "moveChat", "fetchTurns", "resourceRequest",
     "resourceRead", "resourceWrite", "resourceList", "resourceCopy", "resourceMove",
     "resourceDelete", "resourceResolve", "resourceMkdir", "createResourceWatch", "completions",
     "authenticate", "resolveSessionConfig", "sessionConfigCompletions",

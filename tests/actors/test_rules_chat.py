@@ -42,7 +42,7 @@ CHAT: ChatState = decode(
         },
     },
 )
-CASE = Case(Channel(C, "chat", CHAT, "x", None, 0, b""), CHAT, None, "ann", lambda _: None)
+CASE = Case(Channel(C, "chat", CHAT, "x", None, 0, b""), CHAT, None, "ann", lambda *_: None)
 
 
 def why(action: dict[str, Any]) -> str | None:

@@ -275,7 +275,7 @@ async def test_a_session_that_is_killed_while_chats_come_and_go_ends_up_whole() 
                 await ann.answer_to(id)
             await trio.sleep(1)
             rows = {row["resource"] for row in state_of(host, S)["chats"]}
-            open_chats = {c.uri for c in host.ledger.channels.values() if c.owner == S}
+            open_chats = {c.uri for c in host.ledger.channels_of(S) if c.kind == "chat"}
             assert rows == open_chats
             await check_works(host, ann, agent, sorted(rows)[-1], f"t{number}")
             await trio.sleep(60)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ahpd.protocol import annotations as marks
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol import session_actions as sess
 from ahpd.protocol.chat import ChatState
@@ -225,6 +226,11 @@ def create_chat(walk: Walk, screen: Screen, dice: Random) -> None:
     params: dict[str, Any] = {"channel": shown[0], "chat": f"ahp-chat:/{walk.name('chat')}"}
     if dice.random() < 0.3:
         params["initialMessage"] = message("Begin").wire()
+    chat = _chat(screen, dice)
+    if chat is not None and chat[1].turns and dice.random() < 0.4:
+        turn = dice.choice(list(chat[1].turns)).id
+        kind = dice.choice(["fork", "sideChat"])
+        params["source"] = {"kind": kind, "chat": chat[0], "turnId": turn}
     walk.later(screen.request, "createChat", params)
 
 
@@ -233,6 +239,44 @@ def dispose_chat(walk: Walk, screen: Screen, dice: Random) -> None:
     if (shown := _session(screen, dice)) is not None and shown[1].chats:
         chat = dice.choice(list(shown[1].chats)).resource
         walk.later(screen.request, "disposeChat", {"channel": chat})
+
+
+def move_chat(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A chat goes somewhere else: in its session, to another, to one made for it."""
+    if not walk.chats() or not walk.sessions():
+        return
+    destination: dict[str, Any] = {"kind": "newSession"}
+    if dice.random() < 0.85 or len(walk.sessions()) > 3:
+        destination = {"kind": "session", "session": dice.choice(walk.sessions())}
+        if dice.random() < 0.5:
+            destination["after"] = dice.choice(walk.chats())
+    params = {"channel": dice.choice(walk.chats()), "destination": destination}
+    walk.later(screen.request, "moveChat", params)
+
+
+def annotate(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A remark on a file is made, answered, settled or dropped."""
+    stores = screen.stores("annotations")
+    if not stores:
+        return
+    uri = dice.choice(list(stores))
+    known = [each.id for each in stores[uri].optimistic.annotations]
+    wanted = dice.choice(known) if known and dice.random() < 0.8 else walk.name("remark")
+    entry = marks.AnnotationEntry(id=f"e{dice.randrange(3)}", text="Why?")
+    match dice.randrange(5):
+        case 0 | 1:
+            origin = marks.AnnotationOrigin(session=uri.removesuffix("/annotations"))
+            made = marks.Annotation(
+                id=wanted, origin=origin, resource="file:///a", resolved=False, entries=(entry,)
+            )
+            screen.dispatch(uri, marks.AnnotationsSetAction(annotation=made))
+        case 2:
+            screen.dispatch(uri, marks.AnnotationsEntrySetAction(annotation_id=wanted, entry=entry))
+        case 3:
+            action = marks.AnnotationsEntryRemovedAction(annotation_id=wanted, entry_id=entry.id)
+            screen.dispatch(uri, action)
+        case _:
+            screen.dispatch(uri, marks.AnnotationsRemovedAction(annotation_id=wanted))
 
 
 def create_session(walk: Walk, screen: Screen, dice: Random) -> None:
@@ -353,6 +397,8 @@ MOVES: Mapping[Move, int] = {
     configure: 3,
     create_chat: 8,
     dispose_chat: 4,
+    move_chat: 10,
+    annotate: 8,
     create_session: 2,
     dispose_session: 1,
     ask: 10,

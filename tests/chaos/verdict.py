@@ -11,6 +11,7 @@ import attrs
 from actors.ledger import Entry
 from actors.summaries import chat_row, input_needed, session_summary
 from ahpd.protocol.jsontext import loads
+from ahpd.protocol.uris import annotations_of
 from tests.chaos.screen import Screen
 from tests.harness import differences
 
@@ -210,7 +211,8 @@ def _tables(walk: Walk) -> Iterator[str]:
         yield f"root: {root.active_sessions} sessions of {len(sessions)}"
     for uri, channel in sessions.items():
         said = catalogue.get(uri)
-        if said is not None and said != session_summary(uri, channel.state, said.created_at):
+        marks = ledger.state_of(annotations_of(uri), "annotations")
+        if said is not None and said != session_summary(uri, channel.state, said.created_at, marks):
             yield f"{uri}: its summary is not what its state says"
         yield from _session(walk, uri, channel.state)
 
@@ -218,7 +220,7 @@ def _tables(walk: Walk) -> Iterator[str]:
 def _session(walk: Walk, uri: str, state: Any) -> Iterator[str]:
     if state.lifecycle == "creating":
         yield f"{uri}: is still being created"
-    owned = {c.uri for c in walk.host.ledger.channels.values() if c.owner == uri}
+    owned = {c.uri for c in walk.host.ledger.channels_of(uri) if c.kind == "chat"}
     rows = {row.resource for row in state.chats}
     if owned != rows:
         yield f"{uri}: lists {sorted(rows)}, has {sorted(owned)}"

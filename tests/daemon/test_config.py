@@ -49,6 +49,7 @@ def test_every_key(tmp_path: Path) -> None:
         request_seconds = 2.5
         open_requests = 3
         page_turns = 4
+        draft_seconds = 3600
         stop_seconds = 5
         wire_bytes = 1048576
 
@@ -76,6 +77,7 @@ def test_every_key(tmp_path: Path) -> None:
             request_seconds=2.5,
             open_requests=3,
             page_turns=4,
+            draft_seconds=3600.0,
             stop_seconds=5.0,
             wire_bytes=1 << 20,
         ),

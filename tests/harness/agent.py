@@ -20,7 +20,12 @@ from ahpd.agents.port import (
 )
 from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
-from ahpd.protocol.root import AgentCapabilities, AgentInfo, MultipleChatsCapability
+from ahpd.protocol.root import (
+    AgentCapabilities,
+    AgentInfo,
+    MultipleChatsCapability,
+    MultipleWorkingDirectoriesCapability,
+)
 from ahpd.protocol.uris import URI
 
 Deed: TypeAlias = Sequence[Event] | Outcome | Exception
@@ -171,15 +176,27 @@ class Puppet:
         await trio.lowlevel.checkpoint()
 
 
+#: Several chats a session, made in every way there is.
+ALL_CHATS = MultipleChatsCapability(fork=True, side_chat=True)
+
+
 class PuppetAgent:
     """Makes puppets. `broken`: opening one fails with this; `opens_in`: it takes that long.
 
-    What it can do may be changed at any time; `rewinding_fails`: it can, but fails with this.
+    It can do everything unless told otherwise, at any time; `rewinding_fails`: it can, but fails.
     """
 
-    def __init__(self, provider: str = "puppet", *, takes_steering: bool = True) -> None:
+    def __init__(
+        self,
+        provider: str = "puppet",
+        *,
+        takes_steering: bool = True,
+        can_resume: bool = True,
+        chats: MultipleChatsCapability | None = ALL_CHATS,
+        directories: MultipleWorkingDirectoriesCapability | None = None,
+    ) -> None:
+        self.can_resume = can_resume
         self.takes_steering = takes_steering
-        self.can_resume = True
         self.can_rewind = True
         self.can_switch = True
         self.can_control = True
@@ -189,12 +206,16 @@ class PuppetAgent:
         #: Every puppet ever made, and the last one of each chat.
         self.made: list[Puppet] = []
         self.of: dict[URI, Puppet] = {}
+        #: What it was asked to delete.
+        self.forgotten: list[OpenRequest] = []
         self.info = AgentInfo(
             provider=provider,
             display_name="Puppet",
             description="Does what the test says",
             models=(),
-            capabilities=AgentCapabilities(multiple_chats=MultipleChatsCapability()),
+            capabilities=AgentCapabilities(
+                multiple_chats=chats, multiple_working_directories=directories
+            ),
         )
 
     async def open(self, request: OpenRequest) -> Puppet:
@@ -205,3 +226,12 @@ class PuppetAgent:
         puppet = self.of[request.chat] = Puppet(self, request)
         self.made.append(puppet)
         return puppet
+
+    async def forget(self, request: OpenRequest) -> None:
+        """See `Agent`."""
+        puppet = self.of.get(request.chat)
+        assert puppet is None or puppet.closed, f"{request.chat}: still open"
+        await trio.sleep(self.opens_in)
+        if self.broken is not None:
+            raise AgentFailed(self.broken)
+        self.forgotten.append(request)
