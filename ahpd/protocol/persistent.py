@@ -83,14 +83,18 @@ def _compacted(chunks: list[str]) -> tuple[list[str], int]:
     Doubling keeps the total copying over a text's life at its length times a logarithm.
     """
     out: list[str] = []
-    pending = "".join(chunks[-(_CHUNKS - _CHUNKS // 8) :])
-    for chunk in reversed(chunks[: -(_CHUNKS - _CHUNKS // 8)]):
-        if len(chunk) >= 2 * len(pending):
-            out.append(pending)
-            pending = chunk
+    newest = -(_CHUNKS - _CHUNKS // 8)
+    pending = chunks[newest:]
+    length = sum(map(len, pending))
+    pending.reverse()  # so that older chunks go to its end; each group is joined once, when whole
+    for chunk in reversed(chunks[:newest]):
+        if len(chunk) >= 2 * length:
+            out.append("".join(reversed(pending)))
+            pending, length = [chunk], len(chunk)
         else:
-            pending = chunk + pending
-    out.append(pending)
+            pending.append(chunk)
+            length += len(chunk)
+    out.append("".join(reversed(pending)))
     out.reverse()
     return out, len(out)
 
