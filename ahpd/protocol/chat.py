@@ -20,7 +20,13 @@ from ahpd.protocol.inputs import ChatInputRequest, ChatInputResponseKind
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.model import Object, Unknown, Wire
 from ahpd.protocol.persistent import AnyText, Seq
-from ahpd.protocol.tools import ToolCallBase, ToolCallState
+from ahpd.protocol.tools import (
+    ToolCallAuthRequiredState,
+    ToolCallBase,
+    ToolCallPendingConfirmationState,
+    ToolCallPendingResultConfirmationState,
+    ToolCallState,
+)
 from ahpd.protocol.uris import URI
 
 ChatInteractivity: TypeAlias = Literal["full", "read-only", "hidden"]
@@ -312,6 +318,21 @@ class ResponseParts(Seq["ResponsePart"]):
                 return input_request_key(item.request.id)
             case _:
                 return None
+
+    @staticmethod
+    def counts(item: Any) -> bool:
+        """Whether it waits for somebody, which is what the chat's activity hangs on (R-7.34)."""
+        if isinstance(item, ToolCallResponsePart):
+            return isinstance(item.tool_call, _WAITING)
+        return isinstance(item, InputRequestResponsePart) and item.response is None
+
+
+#: The states in which a tool call waits for somebody.
+_WAITING = (
+    ToolCallPendingConfirmationState,
+    ToolCallPendingResultConfirmationState,
+    ToolCallAuthRequiredState,
+)
 
 
 class Turns(Seq["Turn"]):

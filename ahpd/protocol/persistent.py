@@ -12,7 +12,7 @@ same content. Neither is thread-safe; states belong to one trio thread.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
 
@@ -109,24 +109,38 @@ def append_text(text: AnyText, more: str) -> Text:
 
 
 class _Index:
-    """Where each key first occurs in one `head` list."""
+    """What is known of the items of one `head` list.
 
-    __slots__ = ("head", "places")
+    `places` has the first place of each key, `again` the other places of those that occur more
+    than once (but None, which is no key), `tally` the number of items that count, once asked for.
+    """
 
-    def __init__(self, head: list[Any]) -> None:
+    __slots__ = ("again", "head", "places", "tally")
+
+    def __init__(self, head: list[Any], key: Callable[[Any], Hashable]) -> None:
         self.head = head
         self.places: dict[Hashable, int] = {}
+        self.again: dict[Hashable, list[int]] = {}
+        self.tally: int | None = None
+        for place, item in enumerate(head):
+            self.enter(key(item), place)
+
+    def enter(self, key: Hashable, place: int) -> None:
+        """The item at the new last place has this key."""
+        if self.places.setdefault(key, place) != place and key is not None:
+            self.again.setdefault(key, []).append(place)
 
 
 class Seq(Sequence[T_co], Generic[T_co]):
     """An immutable list with cheap append, cheap change of the last item, and search by key.
 
     The last item stands outside the shared buffer, because it is the one that a stream changes.
-    Subclasses that define `key` can be searched with `index_of` in constant time.
+    Subclasses that define `key` can be searched with `index_of` and `places_of` in constant time,
+    and those that also define `counts` know how many of their items do.
 
     Invariant: the items are `_head[:_count]` and then `_last` (nothing when `_count` is -1).
-    Invariant: `_index.places`, where `_index.head` is `_head`, maps each key in `_head` to its
-    first place. It is shared with longer versions: a place counts only inside this version.
+    Invariant: `_index`, where its `head` is `_head`, is right about all of `_head`. It is shared
+    with longer versions: a place counts only inside this version.
     """
 
     __slots__ = ("_count", "_head", "_index", "_last")
@@ -157,7 +171,9 @@ class Seq(Sequence[T_co], Generic[T_co]):
             head, index = head[:count], None
         head.append(self._last)
         if index is not None and index.head is head:
-            index.places.setdefault(self.key(self._last), count)
+            index.enter(self.key(self._last), count)
+            if index.tally is not None:
+                index.tally += self.counts(self._last)
         return self._make(head, count + 1, item, index)
 
     def extend(self, items: Iterable[Any]) -> Self:
@@ -176,35 +192,87 @@ class Seq(Sequence[T_co], Generic[T_co]):
             raise IndexError(place)
         if place == self._count:
             return self._make(self._head, place, item, self._index)
-        head = self._head[: self._count]
-        index = self._index
+        return self.set_all({place: item})
+
+    def set_all(self, items: Mapping[int, Any]) -> Self:
+        """These items with those at some places (each as for `set`) changed.
+
+        Copies the list of references once, however many they are.
+        """
+        count, head = self._count, self._head[: self._count]
+        last, index = self._last, self._index
+        if index is not None and (index.head is not self._head or len(index.head) != count):
+            index = None
+        tally = 0
+        for place, item in items.items():
+            if not 0 <= place <= count:
+                raise IndexError(place)
+            if place == count:
+                last = item
+                continue
+            if index is not None:
+                if self.key(head[place]) != self.key(item):
+                    index = None
+                elif index.tally is not None:
+                    tally += self.counts(item) - self.counts(head[place])
+            head[place] = item
         if index is not None:
-            if index.head is self._head and self.key(head[place]) == self.key(item):
-                index.head = head  # the newest version keeps it; older ones build theirs anew
-            else:
-                index = None
-        head[place] = item
-        return self._make(head, self._count, self._last, index)
+            index.head = head  # the newest version keeps it; older ones build theirs anew
+            if index.tally is not None:
+                index.tally += tally
+        return self._make(head, count, last, index)
 
     def index_of(self, key: Hashable) -> int:
         """The first place of the item with this key, or -1."""
         count = self._count
         if count < 0:
             return -1
-        index = self._index
-        if index is None or index.head is not self._head:
-            index = self._index = _Index(self._head)
-            for place, item in enumerate(self._head):
-                index.places.setdefault(self.key(item), place)
-        place = index.places.get(key, count)
+        place = self._indexed().places.get(key, count)
         if place < count:
             return place
         return count if self.key(self._last) == key else -1
+
+    def places_of(self, key: Hashable) -> list[int]:
+        """Every place of an item with this key (but None), in order."""
+        first = self.index_of(key)
+        if first < 0:
+            return []
+        places = [first]
+        if first < self._count:
+            more = self._indexed().again.get(key, ())
+            places += [place for place in more if place < self._count]
+            if self.key(self._last) == key:
+                places.append(self._count)
+        return places
+
+    def tally(self) -> int:
+        """How many items `counts` is true of; asked again of a newer version, it costs nothing."""
+        count = self._count
+        if count < 0:
+            return 0
+        index = self._indexed()
+        tally = index.tally
+        if tally is None or count != len(self._head):
+            tally = sum(map(self.counts, islice(self._head, count)))
+            if count == len(self._head):
+                index.tally = tally
+        return tally + self.counts(self._last)
+
+    def _indexed(self) -> _Index:
+        index = self._index
+        if index is None or index.head is not self._head:
+            index = self._index = _Index(self._head, self.key)
+        return index
 
     @staticmethod
     def key(item: Any) -> Hashable:
         """What `index_of` finds an item by; subclasses say what that is."""
         raise AssertionError(f"these items have no key to be searched by: {item!r:.80}")
+
+    @staticmethod
+    def counts(item: Any) -> bool:
+        """What `tally` counts; subclasses say what that is. Made from the item alone."""
+        raise AssertionError(f"these items are not counted: {item!r:.80}")
 
     def __len__(self) -> int:
         """The number of items."""

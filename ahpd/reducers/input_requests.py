@@ -17,14 +17,10 @@ def _open(chat: ChatState, request_id: str) -> tuple[int, InputRequestResponsePa
     if chat.active_turn is None:
         return None
     parts = chat.active_turn.response_parts
-    first = parts.index_of(input_request_key(request_id))
-    for place in range(first, len(parts)) if first >= 0 else ():
+    for place in parts.places_of(input_request_key(request_id)):
         part = parts[place]
-        if (
-            isinstance(part, InputRequestResponsePart)
-            and part.request.id == request_id
-            and part.response is None
-        ):
+        assert isinstance(part, InputRequestResponsePart)
+        if part.response is None:
             return place, part
     return None
 

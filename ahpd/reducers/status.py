@@ -6,14 +6,7 @@ here are kept.
 
 from __future__ import annotations
 
-from typing import Any
-
-from ahpd.protocol.chat import ChatState, InputRequestResponsePart, ToolCallResponsePart
-from ahpd.protocol.tools import (
-    ToolCallAuthRequiredState,
-    ToolCallPendingConfirmationState,
-    ToolCallPendingResultConfirmationState,
-)
+from ahpd.protocol.chat import ChatState
 
 IDLE = 1
 ERROR = 2
@@ -27,12 +20,6 @@ ARCHIVED = 64
 ACTIVITY = 31
 #: What `INPUT_NEEDED` has beyond `IN_PROGRESS`.
 WAITS = INPUT_NEEDED & ~IN_PROGRESS
-
-_WAITING = (
-    ToolCallPendingConfirmationState,
-    ToolCallPendingResultConfirmationState,
-    ToolCallAuthRequiredState,
-)
 
 
 def set_activity(status: int, activity: int) -> int:
@@ -52,16 +39,7 @@ def activity_of(chat: ChatState) -> int:
     """
     if chat.active_turn is None:
         return IDLE
-    if any(waits(part) for part in chat.active_turn.response_parts):
-        return INPUT_NEEDED
-    return IN_PROGRESS
-
-
-def waits(part: Any) -> bool:
-    """Whether a part of the running turn waits for somebody."""
-    if isinstance(part, ToolCallResponsePart):
-        return isinstance(part.tool_call, _WAITING)
-    return isinstance(part, InputRequestResponsePart) and part.response is None
+    return INPUT_NEEDED if chat.active_turn.response_parts.tally() else IN_PROGRESS
 
 
 def refreshed(chat: ChatState) -> ChatState:

@@ -268,13 +268,14 @@ def skipped(parts: ResponseParts) -> ResponseParts:
 
     A call in a state that is not known here stays as it is: nothing says what it would keep.
     """
+    moved = {}
     for place, part in enumerate(parts):
         if not isinstance(part, ToolCallResponsePart):
             continue
         call = part.tool_call
         if isinstance(call, ToolCallBase) and not isinstance(call, _OVER):
-            parts = parts.set(place, part.evolve(tool_call=_skipped(call)))
-    return parts
+            moved[place] = part.evolve(tool_call=_skipped(call))
+    return parts.set_all(moved) if moved else parts
 
 
 def _skipped(call: Any) -> ToolCallCancelledState:
@@ -310,23 +311,18 @@ def _step(chat: ChatState, action: ToolCallActionBase) -> ChatState:
     if turn is None or turn.id != action.turn_id:
         return chat
     parts = turn.response_parts
-    first = parts.index_of(tool_call_key(action.tool_call_id))
-    if first < 0:
-        return chat
-    for place in range(first, len(parts)):
+    changes = {}
+    for place in parts.places_of(tool_call_key(action.tool_call_id)):
         part = parts[place]
-        if not isinstance(part, ToolCallResponsePart):
-            continue
+        assert isinstance(part, ToolCallResponsePart)
         call = part.tool_call
-        if not isinstance(call, ToolCallBase) or call.tool_call_id != action.tool_call_id:
-            continue
         step = STEPS.get((type(call), type(action)))
         moved = call if step is None else step(call, action)
         if not same(call, moved):
-            parts = parts.set(place, part.evolve(tool_call=moved))
-    if parts is turn.response_parts:
+            changes[place] = part.evolve(tool_call=moved)
+    if not changes:
         return chat
-    return chat.evolve(active_turn=turn.evolve(response_parts=parts))
+    return chat.evolve(active_turn=turn.evolve(response_parts=parts.set_all(changes)))
 
 
 def _step_and_refresh(chat: ChatState, action: ToolCallActionBase) -> ChatState:

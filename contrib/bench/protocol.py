@@ -25,7 +25,7 @@ import attrs
 import orjson
 
 import ahpd.protocol
-from ahpd.protocol import decoder
+from ahpd.protocol import StateAction, decoder
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.connection import ActionEnvelope
 from ahpd.protocol.jsontext import dumps, loads
@@ -79,8 +79,21 @@ def turn(number: int) -> dict[str, Any]:
     }
 
 
-def chat(turns: int = 0) -> ChatState:
-    """A chat that has so many finished turns and streams an answer."""
+def call(number: int) -> dict[str, Any]:
+    """A tool call that runs."""
+    state = {
+        "toolCallId": f"call-{number}",
+        "toolName": "bench",
+        "displayName": "Bench",
+        "status": "running",
+        "invocationMessage": "Measuring",
+        "confirmed": "setting",
+    }
+    return {"kind": "toolCall", "toolCall": state}
+
+
+def chat(turns: int = 0, calls: int = 0) -> ChatState:
+    """A chat that has so many finished turns and open calls, and streams an answer."""
     return decoder(ChatState)(
         {
             "resource": "ahp-chat:/bench",
@@ -92,7 +105,10 @@ def chat(turns: int = 0) -> ChatState:
                 "id": "turn-last",
                 "startedAt": "2026-01-01T00:00:00.000Z",
                 "message": {"text": "the last question", "origin": {"kind": "user"}},
-                "responseParts": [{"kind": "markdown", "id": "part", "content": ""}],
+                "responseParts": [
+                    *(call(number) for number in range(calls)),
+                    {"kind": "markdown", "id": "part", "content": ""},
+                ],
             },
         }
     )
@@ -190,6 +206,38 @@ def many_turns(rounds: int) -> Row:
     return Row("chat/delta: in 10,000 turns over in 10", figure, 1.3)
 
 
+def many_calls(rounds: int) -> Row:
+    """A tool call's way through a turn with 10,000 of them over one with 100."""
+
+    def measured(number: int) -> Callable[[], float]:
+        state = chat(calls=number)
+        steps = [_calls_steps(at) for at in range(0, number, number // 100)]
+
+        def step() -> None:
+            nonlocal state
+            for actions in steps:
+                for action in actions:
+                    state = apply("chat", state, action)
+
+        return lambda: seconds(step, 1)
+
+    figure = ratio(measured(10_000), measured(100), rounds)
+    return Row("a tool call asked, approved, at work: among 10,000 over 100", figure, 10)
+
+
+def _calls_steps(number: int) -> list[Any]:
+    """Actions that bring a running call back to where it was."""
+    names = {"turnId": "turn-last", "toolCallId": f"call-{number}"}
+    return [
+        decoder(StateAction)({"type": f"chat/{kind}", **names, **more})
+        for kind, more in (
+            ("toolCallReady", {"invocationMessage": "may I?"}),
+            ("toolCallConfirmed", {"approved": True, "confirmed": "user-action"}),
+            ("toolCallContentChanged", {"content": [{"type": "text", "text": "so far"}]}),
+        )
+    ]
+
+
 def import_times(statement: str) -> dict[str, float]:
     """Milliseconds that each module takes by itself, of those that `statement` imports."""
     result = subprocess.run(
@@ -234,6 +282,7 @@ def main() -> None:
         growth("chat", chat, DELTA, "chat/delta", rounds),
         growth("terminal", terminal, DATA, "terminal/data", rounds),
         many_turns(rounds),
+        many_calls(rounds),
         import_row,
     ]
     if options.json:

@@ -65,18 +65,26 @@ def test_a_text_equals_texts_and_strings_with_its_characters() -> None:
 
 
 class Keyed(Seq[Any]):
-    """Items that are pairs, found by their first."""
+    """Items that are pairs, found by their first (0 is none), counted when their second is odd."""
 
     @staticmethod
     def key(item: Any) -> Hashable:
         """The first of the pair."""
-        return item[0]  # type: ignore[no-any-return]
+        return item[0] or None
+
+    @staticmethod
+    def counts(item: Any) -> bool:
+        """Whether the second is odd."""
+        return bool(item[1] % 2)
 
 
 ITEM = st.tuples(st.integers(0, 9), st.integers(0, 99))
 CHANGES = st.lists(
     st.tuples(
-        st.integers(0, 50), st.sampled_from(("append", "set", "extend")), st.integers(0, 50), ITEM
+        st.integers(0, 50),
+        st.sampled_from(("append", "set", "alike", "set_all", "extend")),
+        st.integers(0, 50),
+        ITEM,
     ),
     max_size=30,
 )
@@ -87,9 +95,11 @@ def check(seq: Keyed, plain: list[Any]) -> None:
     assert list(seq) == plain
     assert len(seq) == len(plain)
     assert bool(seq) == bool(plain)
-    for key in range(10):
-        first = next((place for place, item in enumerate(plain) if item[0] == key), -1)
-        assert seq.index_of(key) == first
+    for key in range(1, 10):
+        places = [place for place, item in enumerate(plain) if item[0] == key]
+        assert seq.index_of(key) == (places or [-1])[0]
+        assert seq.places_of(key) == places
+    assert seq.tally() == sum(item[1] % 2 for item in plain)
     for place in range(-len(plain), len(plain)):
         assert seq[place] == plain[place]
 
@@ -104,11 +114,20 @@ def test_every_version_of_a_list_stays_what_it_was(
         which %= len(versions)
         seq, items = versions[which], plain[which]
         if search:  # so that the index exists before the change
-            seq.index_of(place % 10)
-        if what == "set" and items:
+            assert seq.places_of(place % 10 or 1) == [
+                at for at, each in enumerate(items) if each[0] == (place % 10 or 1)
+            ]
+            assert seq.tally() == sum(each[1] % 2 for each in items)
+        if what in ("set", "alike") and items:
             place %= len(items)
+            if what == "alike":  # the same key, as a reducer does it
+                item = (items[place][0], item[1])
             versions.append(seq.set(place, item))
             plain.append([*items[:place], item, *items[place + 1 :]])
+        elif what == "set_all" and items:
+            moved = {at: (items[at][0], item[1]) for at in range(place % len(items), len(items))}
+            versions.append(seq.set_all(moved))
+            plain.append([moved.get(at, each) for at, each in enumerate(items)])
         elif what == "extend":
             versions.append(seq.extend([item, item]))
             plain.append([*items, item, item])
@@ -125,6 +144,8 @@ def test_a_place_that_is_not_there_cannot_be_set(place: int) -> None:
         Seq([1, 2]).set(place, 3)
     with pytest.raises(IndexError):
         Seq[int]().set(0, 3)
+    with pytest.raises(IndexError):
+        Seq([1, 2]).set_all({0: 3, place: 3})
 
 
 @pytest.mark.parametrize("place", [2, -3, 100])
@@ -151,3 +172,7 @@ def test_a_list_is_a_sequence_and_equals_others() -> None:
 def test_a_list_without_keys_cannot_be_searched() -> None:
     with pytest.raises(AssertionError, match="no key"):
         Seq([1, 2]).index_of(1)
+    with pytest.raises(AssertionError, match="not counted"):
+        Seq([1]).tally()
+    assert Seq[int]().tally() == 0
+    assert Seq[int]().places_of(1) == []
