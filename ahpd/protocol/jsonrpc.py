@@ -58,7 +58,9 @@ Frame: TypeAlias = Request | Notification | Success | Failure
 class BadFrame(ProtocolError):
     """A frame that is no message. `id` is its id when it has a usable one, for the answer.
 
-    `answerable` is False for what must not be answered: a broken notification or response.
+    `answerable` is False for what must not be answered: a broken response, or a notification whose
+    params are broken. A call without an id counts as a notification only when its version and its
+    method are right; anything else is answered, with the id null.
     """
 
     def __init__(
@@ -109,14 +111,13 @@ def _call(value: dict[str, JSON]) -> Request | Notification:
         raise BadFrame(
             ErrorCode.INVALID_REQUEST, f"id must be a number or a string, got {shown(value['id'])}"
         )
-    _check_version(value, id, answerable=has_id)
+    _check_version(value, id, answerable=True)
     method, params = value["method"], value.get("params")
     if not isinstance(method, str):
         raise BadFrame(
             ErrorCode.INVALID_REQUEST,
             f"method must be a string, got {shown(method)}",
             id,
-            answerable=has_id,
         )
     if params is None:
         params = {}

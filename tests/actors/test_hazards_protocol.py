@@ -255,7 +255,7 @@ FRAMES: list[tuple[bytes, int | None, Any]] = [
     (b'{"jsonrpc":"2.0","id":4}', -32600, 4),
     (b"[]", -32600, None),
     (b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2}]', -32600, None),
-    (b'{"method":42}', None, None),
+    (b'{"method":42}', -32600, None),
     (b'{"jsonrpc":"2.0","id":3,"method":42}', -32600, 3),
     (b'{"jsonrpc":"2.0","method":"zzz"}', None, None),
     (b'{"jsonrpc":"2.0","method":"zzz","params":[]}', None, None),

@@ -95,10 +95,28 @@ def test_params_that_are_no_object_are_invalid_params(params: Any) -> None:
     assert (error.code, error.id, error.answerable) == (-32602, 4, True)
 
 
-def test_r_1_10_a_broken_notification_must_not_be_answered() -> None:
-    assert not bad({"jsonrpc": "2.0", "method": "m", "params": 1}).answerable
-    assert not bad({"jsonrpc": "2.0", "method": 1}).answerable
-    assert not bad({"method": "m"}).answerable
+@pytest.mark.parametrize("params", [1, "x", []])
+def test_r_1_10_a_broken_notification_must_not_be_answered(params: Any) -> None:
+    assert not bad({"jsonrpc": "2.0", "method": "m", "params": params}).answerable
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"method": 42},
+        {"jsonrpc": "2.0", "method": 1, "params": "bar"},
+        {"jsonrpc": "2.0", "method": None},
+        {"method": "m"},
+        {"jsonrpc": "1.0", "method": "m", "params": {}},
+        {"jsonrpc": "2.0"},
+        {},
+    ],
+)
+def test_b68_what_has_not_the_shape_of_a_notification_is_answered_without_an_id(
+    value: dict[str, Any],
+) -> None:
+    error = bad(value)
+    assert (error.code, error.id, error.answerable) == (-32600, None, True)
 
 
 @pytest.mark.parametrize(
