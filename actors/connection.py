@@ -22,7 +22,7 @@ import trio
 
 from actors import mailboxes
 from actors.clients import ClientRecord
-from actors.credentials import Credentials, concealed
+from actors.credentials import Credentials, concealed, revealed
 from actors.grace import ClientGone
 from actors.host import Host
 from actors.ledger import Entry, Origin
@@ -382,7 +382,7 @@ class Connection(Actor[Incoming]):
                 ErrorCode.INVALID_REQUEST, f"{message.method} on a connection that is open already"
             )
         method = PROTOCOL[message.method]
-        params = _with_channel(method, message.params)
+        params = _with_channel(method, revealed(message.params))
         try:
             return served, decoder(method.params)(params)
         except DecodeError as error:

@@ -15,6 +15,7 @@ import trio
 
 from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.jsonrpc import Request
+from ahpd.protocol.model import Object
 
 
 class Secret(str):
@@ -33,6 +34,13 @@ def concealed(request: Request) -> Request:
     if not isinstance(token, str):
         return request
     return attrs.evolve(request, params={**request.params, "token": Secret(token)})
+
+
+def revealed(params: Object) -> Object:
+    """The same params, with every text as it was."""
+    return {
+        key: "".join(value) if isinstance(value, Secret) else value for key, value in params.items()
+    }
 
 
 @attrs.frozen(eq=False)
