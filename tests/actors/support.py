@@ -11,7 +11,6 @@ import trio
 
 from actors.desk import Desk
 from actors.ledger import Channel
-from actors.making import chat_path
 from actors.messages import MatchChats
 from actors.summaries import chat_row
 from ahpd.agents.events import Outcome

@@ -536,7 +536,7 @@ async def one_move(fault: Fault, destination: JSON) -> None:
 
 
 def whole(host: RunningHost) -> None:
-    """Every chat is in exactly the session that owns it, and has an actor there, a worker that of its chat."""
+    """Every chat is in the session that owns it alone, and has an actor there, or its chat has."""
     for uri, channel in list(host.ledger.channels.items()):
         if channel.kind == "chat":
             holding = [
