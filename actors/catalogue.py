@@ -22,7 +22,7 @@ from ahpd.protocol.root import SessionAddedParams, SessionRemovedParams, Session
 from ahpd.protocol.session import CreateSessionParams, SessionState, SessionSummary
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.reducers.status import IDLE, READ
-from supervisors import Actor, Reply, StartFailed
+from supervisors import Actor, StartFailed
 
 Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved
 
@@ -156,7 +156,7 @@ class Catalogue(Actor[Incoming]):
             raise refusal(ErrorCode.SESSION_NOT_FOUND, f"there is no session {uri}")
         self._look_at(uri)
         self._forget(channel)
-        self.spawn(self._tear_down, channel, self.defer(), name="dispose")
+        self.spawn(self._tear_down, channel, name="dispose")
 
     def _forget(self, channel: Channel) -> None:
         """From now on there is no such session."""
@@ -169,11 +169,10 @@ class Catalogue(Actor[Incoming]):
         host.notify("root/sessionRemoved", removed, removed)
         self._count()
 
-    async def _tear_down(self, channel: Channel, reply: Reply[None]) -> None:
-        """Helper: bring the session's actors and agents down, then answer."""
+    async def _tear_down(self, channel: Channel) -> None:
+        """Helper: bring the session's actors and agents down; its URI is free already."""
         child = channel.path.split("/")[1]
         await self.system.supervisor("sessions").stop_child(child, "the session was ended")
-        reply.answer(None)
 
     # ---- telling -----------------------------------------------------------------------------
 

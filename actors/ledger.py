@@ -58,6 +58,8 @@ class Channel:
     used: set[str] = attrs.field(factory=set)
     #: Of a chat: the turn that started last, and when by this host's clock (ms).
     began: tuple[str, float] = ("", 0.0)
+    #: Of a session: how many chats were made in it, those that have ended included.
+    chats_made: int = 0
     #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
     cut: tuple[str | None] | None = None
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy

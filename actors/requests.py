@@ -238,7 +238,7 @@ METHODS: Mapping[str, Served] = {
     "subscribe": Served(subscribe),
     "listSessions": Served(_list_sessions),
     "createSession": Served(_create_session),
-    "disposeSession": Served(_dispose_session, Mode.BESIDE),
+    "disposeSession": Served(_dispose_session),
     "createChat": Served(_create_chat),
     "disposeChat": Served(_dispose_chat, Mode.BESIDE),
     "completions": Served(_completions),

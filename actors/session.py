@@ -315,9 +315,12 @@ class Session(Actor[Incoming]):
         return self.path.rpartition("/")[0]
 
     def _next_number(self) -> int:
-        """One that no chat of this session has, also after this actor started again."""
-        taken = [int(path.rpartition("/")[2]) for path in self._chat_paths()]
-        return max(taken, default=-1) + 1
+        """One that no chat of this session has or had: what was meant for one that ended stays its.
+
+        The first chat, made with the session, has the number 0.
+        """
+        self._channel.chats_made += 1
+        return self._channel.chats_made
 
     def _chat_paths(self) -> list[str]:
         return self.system.registry.children(f"{self._supervisor}/chat")
@@ -428,7 +431,8 @@ def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> Chil
     """A session and its chats, each restarted alone and parked when it fails too often.
 
     A chat does not need its session's actor to go on with a turn, since the session reads what it
-    missed off the chats' states; so a crash of either leaves the other alone.
+    missed off the chats' states; so a crash of either leaves the other alone. Dynamic, so that of a
+    chat which ended nothing is left.
     """
     supervisor, _, _ = session.path.rpartition("/")
     actor = ChildSpec(
@@ -437,6 +441,6 @@ def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> Chil
     children = (actor, *(chat_spec(host, chat, session.path) for chat in chats))
     return ChildSpec(
         supervisor.rpartition("/")[2],
-        SupervisorSpec(children, beyond=Beyond.PARK),
+        SupervisorSpec(children, beyond=Beyond.PARK, dynamic=True),
         path=supervisor,
     )

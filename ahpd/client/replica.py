@@ -149,7 +149,12 @@ class Replica:
             self._settle(pending.client_seq, Outcome("unanswered", reason))
 
     def close(self) -> None:
-        """Give up what is still open."""
+        """Give up what is still open; what was held back is not looked at any more."""
+        self._doubts.clear()
+        for channel in self.channels.values():
+            channel.held = None
+            if channel.store is not None:
+                channel.store.take_unacknowledged()
         for client_seq in list(self._operations):
             self._settle(client_seq, Outcome("unanswered", "the client was closed"))
 

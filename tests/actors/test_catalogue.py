@@ -181,7 +181,6 @@ async def test_b41_a_session_of_the_same_name_starts_clean() -> None:
         await ann.dispatch(S, {"type": "session/titleChanged", "title": "Old"})
         for _ in range(3):
             ids = [await ann.call("disposeSession", channel=S)]
-            await settled()
             ids.append(await ann.call("createSession", channel=S))
             ids.append(await ann.call("subscribe", channel=S))
             await ann.answer_to(ids[0])
@@ -204,6 +203,7 @@ async def test_r_8_22_what_a_disposal_tells_and_to_whom() -> None:
                 await ann.subscribe(channel)
         assert (await ann.request("listSessions"))["items"] == []
         assert list(host.ledger.channels) == [ROOT]
+        await settled()
         assert host.system.registry.under("session") == []
 
 

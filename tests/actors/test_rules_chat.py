@@ -14,13 +14,14 @@ from ahpd.protocol.codec import decode
 from ahpd.protocol.session_actions import SessionTitleChangedAction
 from tests.actors.support import C, readable
 
+A = {"id": "a", "label": "A"}
 QUESTIONS = [
     {"id": "text", "kind": "text", "message": "?", "required": True},
     {"id": "number", "kind": "number", "message": "?"},
     {"id": "integer", "kind": "integer", "message": "?"},
     {"id": "boolean", "kind": "boolean", "message": "?"},
-    {"id": "one", "kind": "single-select", "message": "?", "options": []},
-    {"id": "many", "kind": "multi-select", "message": "?", "options": []},
+    {"id": "one", "kind": "single-select", "message": "?", "options": [A]},
+    {"id": "many", "kind": "multi-select", "message": "?", "options": [A]},
 ]
 
 CHAT: ChatState = decode(
@@ -58,7 +59,7 @@ def answered(kind: str, value: Any, state: str = "submitted") -> dict[str, Any]:
 TEXT = answered("text", "a")
 VALUES = {
     "text": TEXT,
-    "number": answered("number", 1.5),
+    "number": answered("number", 2),
     "boolean": answered("boolean", True),
     "selected": answered("selected", "a"),
     "selected-many": answered("selected-many", ["a"]),

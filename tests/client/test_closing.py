@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 import trio
 
-from ahpd.client import ConnectionLost, open_client
+from ahpd.client import Client, ConnectionLost, open_client
 from ahpd.protocol.uris import ROOT
-from tests.client.support import ROOT_STATE, ScriptedHost, snapshot
+from tests.client.support import (
+    CHAT,
+    ROOT_STATE,
+    Diary,
+    ScriptedHost,
+    envelope,
+    snapshot,
+    started,
+)
 from tests.wire import Wiretap
 
 
@@ -39,3 +49,36 @@ async def test_an_attempt_under_way_ends_with_the_client(wire: Wiretap) -> None:
     assert ended == ["the client was closed"]
     with pytest.raises(ConnectionLost, match="closed"):
         await client.reconnect_now()
+
+
+async def test_what_was_held_back_for_a_snapshot_does_not_end_an_operation_twice(
+    wire: Wiretap,
+) -> None:
+    host, diary = ScriptedHost(wire), Diary()
+    async with trio.open_nursery() as nursery:
+
+        async def play() -> None:
+            side = await host.accept()
+            await side.welcome(snapshot(number=10), number=10)
+            await side.expect_dispatch()
+            await side.expect("subscribe")
+            await side.tell(envelope(11, started("t1"), by=("phone", 1)))
+
+        nursery.start_soon(play)
+        async with open_client(
+            host.connect,
+            client_id="phone",
+            subscriptions=(CHAT,),
+            observer=diary.observer(),
+            backoff=None,
+        ) as client:
+            operation = client.dispatch(CHAT, started("t1"))
+            nursery.start_soon(subscribe_in_vain, client)
+            await trio.sleep(1)
+        assert operation.outcome is not None
+        assert operation.outcome.kind == "unanswered"
+
+
+async def subscribe_in_vain(client: Client) -> None:
+    with suppress(ConnectionLost):
+        await client.subscribe(CHAT)

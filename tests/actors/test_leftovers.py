@@ -1,0 +1,49 @@
+"""Of what ended nothing is left: no path, no agent, no channel."""
+
+from __future__ import annotations
+
+import trio
+
+from ahpd.protocol.uris import ROOT, URI, default_chat
+from supervisors import sys
+from tests.harness import PuppetAgent, running_host
+
+SESSION = URI("puppet:/5e551000-0000-4000-8000-000000000001")
+
+
+async def test_chats_and_sessions_that_ended() -> None:
+    agent = PuppetAgent()
+    async with running_host(agent) as host:
+        peer = await host.peer("ann")
+        await peer.hello(subscribe=(ROOT,))
+        before = host.system.registry.under("")
+        await peer.request("createSession", channel=SESSION)
+        await trio.sleep(1)
+        made = host.system.registry.under("")
+        for number in range(20):
+            chat = f"ahp-chat:/{number}"
+            await peer.request("createChat", channel=SESSION, chat=chat)
+            if number % 3 == 0:
+                sys.kill(host.system.ref("session/5e551000-0000-4000-8000-000000000001/session"))
+            await peer.request("disposeChat", channel=chat)
+            await trio.sleep(30)  # so that the kills do not add up
+            assert host.system.registry.under("") == made
+        await peer.request("disposeSession", channel=SESSION)
+        await trio.sleep(1)
+        assert host.system.registry.under("") == before
+        assert list(host.ledger.channels) == [ROOT]
+        assert all(puppet.closed for puppet in agent.made)
+
+
+async def test_the_path_of_a_chat_that_ended_is_not_given_again() -> None:
+    async with running_host() as host:
+        peer = await host.peer("ann")
+        await peer.hello(subscribe=(ROOT,))
+        await peer.request("createSession", channel=SESSION)
+        paths = [host.ledger.channels[default_chat(SESSION)].path]
+        for number in range(3):
+            chat = f"ahp-chat:/{number}"
+            await peer.request("createChat", channel=SESSION, chat=chat)
+            paths.append(host.ledger.channels[chat].path)
+            await peer.request("disposeChat", channel=chat)
+        assert len(set(paths)) == len(paths)
