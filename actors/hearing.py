@@ -20,6 +20,7 @@ from actors.workers import Workers
 from ahpd.agents import events as ev
 from ahpd.agents.events import Outcome
 from ahpd.protocol import chat_actions as act
+from ahpd.protocol.uris import URI
 from ahpd.reducers.change import id_of
 from supervisors import Ref
 
@@ -63,6 +64,7 @@ class Hearing:
             hear=self._hear,
             hear_beside=self._hear_beside,
             tell_agent=engine.tell,
+            release=lambda over: self._release(lambda chat: chat == over),
             moved=moved,
         )
 
@@ -127,5 +129,9 @@ class Hearing:
 
     def release(self) -> None:
         """Nobody answers any more what was asked in turns that are over (R-11.15)."""
-        for answer in self._engine.waits.release(keep=self._workers.running_in()):
+        running = self._workers.running_in()
+        self._release(lambda chat: chat not in running)
+
+    def _release(self, is_over: Callable[[URI], bool]) -> None:
+        for answer in self._engine.waits.release(is_over):
             self._engine.tell(answer)

@@ -35,6 +35,8 @@ class Puppet:
         #: The turn it works on; None while it is idle.
         self.prompted: Prompt | None = None
         self.prompts: list[Prompt] = []
+        #: What it has said, in turns and beside them.
+        self.said: list[Event] = []
         #: Every answer it got, and those to calls that asked for permission.
         self.answers: list[Answer] = []
         self.permissions: list[Permission] = []
@@ -117,6 +119,7 @@ class Puppet:
             if not isinstance(deed, Sequence):
                 return deed
             await events(deed)
+            self.said += deed
 
     async def aside(self, events: EventSink) -> None:
         """See `Backend`."""
@@ -130,6 +133,7 @@ class Puppet:
                 raise deed
             if isinstance(deed, Sequence):
                 await events(deed)
+                self.said += deed
 
     def answer(self, answer: Answer) -> None:
         """See `Backend`."""
