@@ -58,7 +58,7 @@ from actors.run import Aside, Engine, Run, watch, work
 from actors.telling import tell
 from ahpd.agents import events as ev
 from ahpd.agents.events import Failed, Outcome, Stopped
-from ahpd.agents.port import AgentFailed, Authorized, Backend, OpenRequest, Prompt
+from ahpd.agents.port import Authorized, Backend, OpenRequest, Prompt
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.common import ErrorInfo
@@ -339,17 +339,7 @@ class Chat(Actor[Incoming]):
 
     async def _open_agent(self) -> None:
         """Helper: bring the agent up and tell the session how that went."""
-        tell(self._session, ChatOpened(self._channel.uri, await self._open_or_why_not()))
-
-    async def _open_or_why_not(self) -> str | None:
-        try:
-            await self._engine.open()
-        except AgentFailed as error:
-            return error.message
-        except Exception as error:  # noqa: BLE001 an agent's own code: not this chat's end
-            _log.exception("%s: opening the agent failed", self._channel.uri)
-            return f"the agent crashed: {error}"
-        return None
+        tell(self._session, ChatOpened(self._channel.uri, await self._engine.open_or_why_not()))
 
     def _start_aside(self, backend: Backend, opened: int) -> Aside:
         aside = Aside(backend, opened, self.ref)
@@ -358,7 +348,7 @@ class Chat(Actor[Incoming]):
 
     async def _control(self, message: Control) -> None:
         """Helper: pass on what somebody wants of an MCP server, or say that nobody heard it."""
-        error = await self._open_or_why_not()
+        error = await self._engine.open_or_why_not()
         backend = self._engine.backend
         if backend is not None:
             backend.control(message.server_id, message.request)

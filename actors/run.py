@@ -83,6 +83,17 @@ class Engine:
                 self._aside = self._start_aside(self.backend, self.opened)
             return self.backend
 
+    async def open_or_why_not(self) -> str | None:
+        """As `open`; what to tell people when it fails."""
+        try:
+            await self.open()
+        except AgentFailed as error:
+            return error.message
+        except Exception as error:  # noqa: BLE001 an agent's own code: not the chat's end
+            _log.exception("%s: opening the agent failed", self._channel.uri)
+            return f"the agent crashed: {error}"
+        return None
+
     async def forget(self, backend: Backend) -> None:
         """Have it forget the turns that were taken away, before the next one (R-9.70).
 
