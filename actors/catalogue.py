@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
+from actors.endings import close_channel
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import CreateSession, DisposeSession, SessionMoved, SessionsCounted
 from actors.refusal import refusal
-from actors.session import close_channel, new_chat, session_spec
+from actors.session import new_chat, session_spec
+from actors.settings import begin_chat, begin_session
 from actors.summaries import chat_row, is_worker, older_summary, session_summary, summary_changes
 from actors.telling import tell
 from ahpd.protocol import uris
@@ -47,7 +49,7 @@ class Catalogue(Actor[Incoming]):
             case SessionMoved():
                 self._look_at(message.session)
             case CreateSession():
-                await self._create(message.params, message.client_id)
+                await self._create(message)
             case DisposeSession():
                 self._dispose(message.session)
 
@@ -57,8 +59,9 @@ class Catalogue(Actor[Incoming]):
 
     # ---- making ------------------------------------------------------------------------------
 
-    async def _create(self, params: CreateSessionParams, client_id: str) -> None:
+    async def _create(self, message: CreateSession) -> None:
         """R-8.1 to R-8.8: the channel can be subscribed as soon as this answers, and before."""
+        params, client_id = message.params, message.client_id
         host, uri = self._host, params.channel
         provider = params.provider or host.default_provider
         self._check_new(uri, provider)
@@ -76,10 +79,13 @@ class Catalogue(Actor[Incoming]):
             active_clients=() if client is None else (client.evolve(client_id=client_id),),
             chats=(chat_row(chat, ""),),
             default_chat=chat_uri,
+            config=message.config.state,
         )
         base = f"session/{self._slug(uri)}"
         channel = host.ledger.open(uri, "session", session, f"{base}/session")
+        begin_session(channel, message.config)
         chats = [host.ledger.open(chat_uri, "chat", chat, f"{base}/chat/0", uri)]
+        begin_chat(channel, chats[0], client_id)
         summary = session_summary(uri, session, now)
         self._summaries[uri] = summary
         host.notify(

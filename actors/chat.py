@@ -26,21 +26,24 @@ import trio
 
 from actors import mailboxes
 from actors.answers import answers_in
+from actors.authenticating import held_for
+from actors.client_calls import ClientSilent
+from actors.client_tools import definitions
 from actors.endings import clear_activity, end_turn, note_start
 from actors.hearing import Hearing
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
-    AgentChanged,
+    AgentReplaced,
     AgentSays,
     AsideFailed,
     AsideSays,
     Authorize,
     CancelOverdue,
+    ChatConfigured,
     ChatMoved,
-    ChatOpened,
     ChatTitled,
-    Control,
+    ClientsMoved,
     Dispatch,
     Echoed,
     LoadTurns,
@@ -49,24 +52,28 @@ from actors.messages import (
     RunOver,
     SilenceDue,
     StartTurn,
-    Switch,
     TurnBegan,
 )
 from actors.paging import page_before, page_to
 from actors.rules import chat as rules
 from actors.run import Aside, Engine, Run, watch, work
+from actors.settings import refusal_of
 from actors.telling import tell
-from ahpd.agents import events as ev
+from actors.upkeep import Errand, Upkeep, open_request
 from ahpd.agents.events import Failed, Outcome, Stopped
-from ahpd.agents.port import Authorized, Backend, OpenRequest, Prompt
+from ahpd.agents.port import (
+    Backend,
+    Prompt,
+)
 from ahpd.protocol import chat_actions as act
-from ahpd.protocol.chat import ChatState
-from ahpd.protocol.common import ErrorInfo
-from ahpd.protocol.customizations import McpServerErrorState
+from ahpd.protocol.chat import ActiveTurn, ChatState
 from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.session import SessionState
-from ahpd.protocol.session_actions import SessionTitleChangedAction
+from ahpd.protocol.session_actions import (
+    SessionConfigChangedAction,
+    SessionTitleChangedAction,
+)
 from ahpd.protocol.uris import URI
 from supervisors import Actor, ChildSpec, Reject
 
@@ -76,7 +83,6 @@ Incoming: TypeAlias = (
     Dispatch
     | Echoed
     | StartTurn
-    | OpenAgent
     | RunBegan
     | AgentSays
     | AsideSays
@@ -86,8 +92,10 @@ Incoming: TypeAlias = (
     | SilenceDue
     | LoadTurns
     | Authorize
-    | Switch
-    | Control
+    | ClientsMoved
+    | ClientSilent
+    | AgentReplaced
+    | Errand
 )
 
 
@@ -107,7 +115,9 @@ class Chat(Actor[Incoming]):
         #: The turn whose start is out, so that a run may work on it, and whether it is resumed.
         self._cleared: str | None = None
         self._resumes = False
-        self._engine = Engine(self._agent, channel, self._open_request, self._start_aside)
+        self._engine = Engine(
+            self._agent, channel, partial(open_request, host, channel), self._start_aside
+        )
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
 
@@ -118,11 +128,12 @@ class Chat(Actor[Incoming]):
             self._host,
             self._channel,
             self._engine,
-            actor=self.ref,
+            actor=self,
             session=self._session,
             moved=self._moved,
         )
         self._desk = self._hearing.talk.desk
+        self._upkeep = Upkeep(self._host, self._channel, self._engine, self, self._session)
         lost = Failed(
             "the host had to start this chat again; what the agent was doing is lost",
             "HostRestarted",
@@ -133,7 +144,7 @@ class Chat(Actor[Incoming]):
         self._hearing.agent_is_gone(lost)
         self._moved()
         if self._opens_session:
-            self.spawn(self._open_agent, name="open")
+            self._upkeep.take(OpenAgent())
         self._advance()
 
     async def on_stop(self, reason: str) -> None:
@@ -166,17 +177,20 @@ class Chat(Actor[Incoming]):
             case SilenceDue():
                 self._silence_due(message)
             case Authorize():
-                self._authorize(message)
-            case Switch() if self._engine.backend is not None:
-                self._engine.backend.switch(message.customization_id, message.enablement)
-            case Control() if message.opens or self._engine.backend is not None:
-                self.spawn(self._control, message, name="control")
-            case OpenAgent():
-                self.spawn(self._open_agent, name="open")
+                if self._hearing.authorize(message):
+                    self._note_sound()
+            case AgentReplaced():
+                self._hearing.agent_is_gone(Stopped())
             case LoadTurns():
                 self._load_turns(message.cursor)
             case StartTurn():
-                self._start_turn(message.message)
+                self._start_turn(message.message, message.client_id)
+            case ClientsMoved():
+                self._hearing.clients_moved()
+            case ClientSilent():
+                self._hearing.client_silent(message)
+            case _:
+                self._upkeep.take(message)
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -207,22 +221,6 @@ class Chat(Actor[Incoming]):
         assert session is not None, f"{self._channel.uri}: a chat without its session"
         return self._host.agents[session.provider]
 
-    def _open_request(self) -> OpenRequest:
-        session = self._session_state
-        assert session is not None
-        assert self._channel.owner is not None
-        directories = self._state.working_directories
-        if directories is None:
-            directories = session.working_directories or ()
-        config = session.config.values if session.config is not None else {}
-        return OpenRequest(
-            self._channel.owner,
-            self._channel.uri,
-            directories,
-            config,
-            customizations=session.customizations or (),
-        )
-
     # ---- clients -----------------------------------------------------------------------------
 
     def _take(self, dispatch: Dispatch) -> None:
@@ -237,13 +235,21 @@ class Chat(Actor[Incoming]):
             self._find_chat,
             can_rewind=self._agent.can_rewind,
             can_resume=self._agent.can_resume or self._engine.backend is not None,
+            lacks=held_for(self._host, dispatch.origin.client_id, self._agent).reason,
+            refuses=refusal_of(self._agent),
         )
         if isinstance(wanted, act.ChatTruncatedAction) and rules.judge(case, wanted) is None:
             self._end_turn(Stopped())  # it is dropped, but every turn ends (invariant 7)
             self._reach(wanted.turn_id)
         match desk.take(dispatch, lambda _, action: rules.judge(case, action)):
             case act.ChatTurnStartedAction() as action:
-                self._note_start(action.turn_id, action.message)
+                self._note_start(action.turn_id, action.message, dispatch.origin.client_id)
+            case act.ChatTurnResumeAction():
+                self._channel.starter = dispatch.origin.client_id
+            case act.ChatPendingMessageSetAction() as action:
+                self._channel.senders[action.id] = dispatch.origin.client_id
+            case act.ChatPendingMessageRemovedAction() as action:
+                self._channel.senders.pop(action.id, None)
             case act.ChatTurnCancelledAction() as action:
                 self._turn_is_over(action.turn_id, Stopped())
             case act.ChatTruncatedAction() as action:
@@ -252,6 +258,8 @@ class Chat(Actor[Incoming]):
             case None:
                 if isinstance(wanted, SessionTitleChangedAction):
                     self._renamed(channel, wanted)
+                if isinstance(wanted, SessionConfigChangedAction):
+                    self._configured(case, wanted)
                 return
             case _:
                 pass
@@ -281,12 +289,18 @@ class Chat(Actor[Incoming]):
         if action.title.strip():
             tell(self._session, ChatTitled(channel.uri, action.title))
 
+    def _configured(self, case: rules.Case, action: SessionConfigChangedAction) -> None:
+        """Settings sent to a chat: the session says them, and which are this chat's own."""
+        if rules.judge(case, action) is None:
+            tell(self._session, ChatConfigured(self._channel.uri, action.config))
+
     def _echoed(self, message: Echoed) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""
         action, channel = message.action, message.channel
         for answer in answers_in(action, channel.state):
             if self._engine.answer(channel.uri, answer):
                 self._note_sound()
+        self._hearing.client_says(channel, action)
         if channel is not self._channel:
             return
         match action:
@@ -306,22 +320,6 @@ class Chat(Actor[Incoming]):
                 return
         self._advance()
 
-    def _authorize(self, message: Authorize) -> None:
-        """A token came: the call goes on (R-10.29), wherever it is."""
-        channel = self._host.ledger.find(message.chat)
-        if channel is None or channel.path != self.path:
-            return
-        talk = self._hearing.talk_in(channel)
-        turn = talk.state.active_turn
-        if turn is not None:
-            resolved = act.ChatToolCallAuthResolvedAction(
-                turn_id=turn.id, tool_call_id=message.call_id
-            )
-            if talk.desk.say(resolved):
-                self._engine.answer(channel.uri, Authorized(message.call_id, message.token))
-                self._note_sound()
-                self._moved(channel)
-
     def _load_turns(self, cursor: str) -> None:
         """Say the page of turns before `cursor`; those who hold everything are told no cursor."""
         page = page_before(self._state, cursor, self._host.settings.page)
@@ -337,24 +335,10 @@ class Chat(Actor[Incoming]):
 
     # ---- the agent ---------------------------------------------------------------------------
 
-    async def _open_agent(self) -> None:
-        """Helper: bring the agent up and tell the session how that went."""
-        tell(self._session, ChatOpened(self._channel.uri, await self._engine.open_or_why_not()))
-
     def _start_aside(self, backend: Backend, opened: int) -> Aside:
         aside = Aside(backend, opened, self.ref)
         aside.helper = self.spawn(aside.run, name=f"aside {opened}", kind="agent")
         return aside
-
-    async def _control(self, message: Control) -> None:
-        """Helper: pass on what somebody wants of an MCP server, or say that nobody heard it."""
-        error = await self._engine.open_or_why_not()
-        backend = self._engine.backend
-        if backend is not None:
-            backend.control(message.server_id, message.request)
-        elif error is not None:
-            state = McpServerErrorState(error=ErrorInfo(error_type="AgentFailed", message=error))
-            tell(self._session, AgentChanged(ev.ServerChanged(message.server_id, state)))
 
     def _agent_says(self, message: AgentSays) -> None:
         """What the agent says in the run that it works in; after its turn, little of it counts."""
@@ -495,13 +479,18 @@ class Chat(Actor[Incoming]):
         turn = self._state.active_turn
         if turn is not None:
             if turn.id == self._cleared:
-                self._start_run(Prompt(turn.id, turn.message, self._resumes))
+                self._start_run(self._prompt(turn))
             return
         steering, queued = self._state.steering_message, self._state.queued_messages
         if steering is not None:
             self._start_pending("steering", steering)
         elif queued and not self._queue_held:
             self._start_pending("queued", queued[0])
+
+    def _prompt(self, turn: ActiveTurn) -> Prompt:
+        session = self._session_state
+        tools = () if session is None else definitions(session)
+        return Prompt(turn.id, turn.message, self._resumes, tools)
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1
@@ -515,12 +504,15 @@ class Chat(Actor[Incoming]):
     def _start_pending(self, kind: Any, pending: PendingMessage) -> None:
         """Take a waiting message up into a turn: the two steps of R-9.79."""
         self._take_pending(kind, pending)
-        self._start_turn(pending.message, pending.id)
+        sender = self._channel.senders.pop(pending.id, None)
+        self._start_turn(pending.message, sender, pending.id)
 
-    def _start_turn(self, message: Message, pending_id: str | None = None) -> None:
-        """A turn that the host starts; nothing may be running."""
+    def _start_turn(
+        self, message: Message, client_id: str | None, pending_id: str | None = None
+    ) -> None:
+        """A turn that the host starts for a client; nothing may be running."""
         turn_id = self._host.new_id()
-        self._note_start(turn_id, message)
+        self._note_start(turn_id, message, client_id)
         self._desk.say_and_act(
             act.ChatTurnStartedAction(
                 turn_id=turn_id,
@@ -551,8 +543,9 @@ class Chat(Actor[Incoming]):
             self._stop_run(turn.id)
             self._moved()
 
-    def _note_start(self, turn_id: str, message: Message) -> None:
-        """A turn starts: its id is used up, and it may name the conversation."""
+    def _note_start(self, turn_id: str, message: Message, client_id: str | None) -> None:
+        """A turn starts for a client: its id is used up, and it may name the conversation."""
+        self._channel.starter = client_id
         self._channel.used.add(turn_id)
         note_start(self._host, self._channel, turn_id)
         tell(self._session, TurnBegan(self._channel.uri, message.text))

@@ -13,7 +13,7 @@ import attrs
 
 from actors.paging import Window
 from actors.replay import ReplayWindow
-from actors.subscriptions import Listener
+from actors.subscriptions import Peer
 from ahpd.protocol.uris import URI
 
 
@@ -42,10 +42,12 @@ class ClientRecord:
     version: str
     baselines: dict[URI, Baseline] = attrs.field(factory=dict)
     #: Open connections, oldest first; the newest is the one to talk to.
-    connections: list[Listener] = attrs.field(factory=list)
+    connections: list[Peer] = attrs.field(factory=list)
     #: The host's number when the last connection went, and how often that has happened.
     left_at: int = 0
     absences: int = 0
+    #: It has been away for longer than it may keep its place in sessions.
+    has_lost_place: bool = False
 
 
 class Clients:
@@ -58,7 +60,12 @@ class Clients:
         """The record of a client that was here before."""
         return self._records.get(client_id)
 
-    def join(self, client_id: str, version: str, connection: Listener) -> ClientRecord:
+    def is_connected(self, client_id: str) -> bool:
+        """Whether this client has a connection now."""
+        record = self._records.get(client_id)
+        return record is not None and bool(record.connections)
+
+    def join(self, client_id: str, version: str, connection: Peer) -> ClientRecord:
         """A connection introduces itself as this client; its number of versions is the latest."""
         record = self._records.get(client_id)
         if record is None:
@@ -66,9 +73,10 @@ class Clients:
         record.version = version
         if connection not in record.connections:
             record.connections.append(connection)
+        record.has_lost_place = False
         return record
 
-    def leave(self, record: ClientRecord, connection: Listener, seq: int) -> bool:
+    def leave(self, record: ClientRecord, connection: Peer, seq: int) -> bool:
         """A connection closed; True when it was the client's last one."""
         if connection in record.connections:
             record.connections.remove(connection)

@@ -22,6 +22,7 @@ import trio
 
 from actors import mailboxes
 from actors.clients import ClientRecord
+from actors.credentials import Credentials, concealed
 from actors.grace import ClientGone
 from actors.host import Host
 from actors.ledger import Entry, Origin
@@ -29,8 +30,10 @@ from actors.messages import Dispatch
 from actors.outbox import Outbox
 from actors.refusal import as_protocol_error
 from actors.requests import METHODS, Mode, Served
+from actors.reverse import Reverse
 from actors.subscribing import Deferred, leave_channel
 from actors.subscriptions import Subscription
+from actors.watches import WatcherGone
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.codec import DecodeError, decoder
 from ahpd.protocol.errors import ErrorCode, ProtocolError
@@ -115,6 +118,9 @@ class Connection(Actor[Incoming]):
         self.record: ClientRecord | None = None
         self.locale: str | None = None
         self.outbox = Outbox(lambda: host.settings.client_queue_bytes, self._overflowed)
+        self.reverse = Reverse(self.post)
+        self.settings: dict[str, JSON] = {}
+        self.credentials = Credentials()
         self._beside = trio.CapacityLimiter(host.settings.open_requests)
         self._hangup = Hangup(1001, "the host stops")
         self._left = False
@@ -157,11 +163,14 @@ class Connection(Actor[Incoming]):
         self._left = True
         host = self.host
         self.outbox.close()
+        self.reverse.close()
         host.subscriptions.remove_listener(self)
         record = self.record
         if record is not None and host.clients.leave(record, self, host.ledger.seq):
             with suppress(ActorGone, MailboxFull):
                 self.find("grace").cast(ClientGone(record.client_id))
+            with suppress(ActorGone, MailboxFull):
+                self.find("watches").cast(WatcherGone(record.client_id))
 
     async def handle(self, message: Incoming) -> None:
         """One message of the peer's, or the end."""
@@ -212,8 +221,10 @@ class Connection(Actor[Incoming]):
             if isinstance(message, Request) and message.method == "ping":
                 outbox.put_urgent(frame(success(message.id, None)))  # R-1.36, at any time
             elif isinstance(message, (Success, Failure)):
-                continue  # an answer to nothing that was asked
+                self.reverse.answered(message)  # here, or a request that waits for it never ends
             else:
+                if isinstance(message, Request) and message.method == "authenticate":
+                    message = concealed(message)
                 await me.send(message, cost=len(text))
 
     async def _write(self) -> None:

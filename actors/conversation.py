@@ -68,10 +68,14 @@ class Conversation:
                 moved |= not isinstance(action, _STREAM)
         if isinstance(event, ev.ToolReady) and event.call_id in self._links:
             self.link(event.call_id, self._links[event.call_id])  # ready has dropped it
-        asks_anew = self._waits.note(self.channel.uri, event)
-        if asks_anew and (not said or isinstance(event, ev.ClientToolCalled)):
+        asks_anew = self.note_wait(event)
+        if asks_anew and not said:
             self.refuse(event)
         return moved
+
+    def note_wait(self, event: ev.Event) -> bool:
+        """The agent said this; False when it asks nothing, or asked it before."""
+        return self._waits.note(self.channel.uri, event)
 
     def hear_beside(self, event: ev.Event) -> bool:
         """Say what `event` means whether or not a turn runs; whether anything changed."""

@@ -33,8 +33,9 @@ _REQUESTS = frozenset(
     }
 )
 
-#: Actions that clients also send to a channel of another kind: renaming a chat (quirk 22).
-_ALSO_ON = {("session/titleChanged", "chat")}
+#: Actions that clients also send to a channel of another kind: renaming a chat (quirk 22),
+#: and setting what is its own (R-8.42).
+_ALSO_ON = {("session/titleChanged", "chat"), ("session/configChanged", "chat")}
 
 
 class Desk:
@@ -91,6 +92,10 @@ class Desk:
     def refuse(self, dispatch: Dispatch, reason: str) -> None:
         """Refuse a dispatch for a reason that the rules do not know."""
         self._answer(dispatch, reason)
+
+    def accept_unshown(self, dispatch: Dispatch) -> None:
+        """Answer what was accepted and is nobody else's to see: the echo, to its sender alone."""
+        self._answer(dispatch, None)
 
     def _echo(self, action: StateAction) -> None:
         actor = self._actor

@@ -11,7 +11,7 @@ from actors.host import Host
 from actors.ledger import Channel
 from actors.turn import ending
 from ahpd import reducers
-from ahpd.agents.events import Outcome
+from ahpd.agents.events import Outcome, Stopped
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat_actions import ChatActivityChangedAction
 
@@ -41,6 +41,22 @@ def end_turn(host: Host, channel: Channel, outcome: Outcome) -> bool:
 def clear_activity(host: Host, channel: Channel) -> None:
     """What the agent of a turn was doing is over with the turn."""
     _say(host, channel, ChatActivityChangedAction())
+
+
+def close_channel(host: Host, channel: Channel) -> None:
+    """A channel ends: nothing more can be said on it, and when all is out nobody hears it.
+
+    A chat's running turn ends first, while there are still subscribers to tell (invariant 7).
+    """
+    if channel.kind == "chat":
+        end_turn(host, channel, Stopped())
+    host.ledger.close(channel)
+
+    def release() -> None:
+        host.subscriptions.remove_channel(channel.uri)
+        host.clients.channel_closed(channel.uri)
+
+    host.ledger.post(release)
 
 
 def _say(host: Host, channel: Channel, action: StateAction) -> None:

@@ -74,6 +74,7 @@ class Grace(Actor[Incoming]):
         record = self._host.clients.find(message.client_id)
         if record is None or record.connections or record.absences != message.absence:
             return  # it came back, perhaps to leave again: that absence has a clock of its own
+        record.has_lost_place = True
         leave_sessions(self, self._host, message.client_id)
         self._host.clients.forget_unreachable(self._host.window)
 

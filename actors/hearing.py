@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from actors.client_calls import ClientCalls, ClientSilent
 from actors.conversation import Conversation
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import AgentChanged, ChatTitled
+from actors.messages import AgentChanged, Authorize, ChatTitled
 from actors.run import Engine
 from actors.telling import tell
 from actors.workers import Workers
 from ahpd.agents import events as ev
 from ahpd.agents.events import Outcome
+from ahpd.agents.port import Authorized
 from ahpd.protocol import chat_actions as act
+from ahpd.protocol.actions import StateAction
+from ahpd.protocol.session import SessionState
 from ahpd.protocol.uris import URI
 from ahpd.reducers.change import id_of
-from supervisors import Ref
+from supervisors import Actor, Ref
 
 #: What an agent may say at any time: it belongs to no turn.
 _BESIDE_TURNS = (
@@ -46,14 +50,15 @@ class Hearing:
         channel: Channel,
         engine: Engine,
         *,
-        actor: Ref[Any],
+        actor: Actor[Any],
         session: Ref[Any],
         moved: Callable[[Channel], None],
     ) -> None:
         self._host = host
         self._channel = channel
         self._engine = engine
-        self._actor = actor
+        self._actor = actor.ref
+        self._calls = ClientCalls(host, actor)
         self._session = session
         self._moved = moved
         self.talk = self._open_talk(channel)
@@ -90,6 +95,8 @@ class Hearing:
         match event:
             case ev.WorkerStarted():
                 self._workers.hear(speaker, event)
+            case ev.ClientToolCalled():
+                self._call_client(speaker, event)
             case _ if isinstance(event, _BESIDE_TURNS):
                 self._hear_beside(speaker, event)
             case _ if speaker.hear(event):
@@ -114,11 +121,70 @@ class Hearing:
             case _:
                 speaker.refuse(event)
 
+    # ---- tools of clients --------------------------------------------------------------------
+
+    def _call_client(self, speaker: Conversation, event: ev.ClientToolCalled) -> None:
+        session = self._session_state
+        if session is None:
+            speaker.refuse(event)
+            return
+        self._calls.called(speaker, event, session, self._channel.starter)
+        self._moved(speaker.channel)
+
+    @property
+    def _session_state(self) -> SessionState | None:
+        owner = self._channel.owner
+        channel = self._host.ledger.find(owner) if owner is not None else None
+        return channel.state if channel is not None else None
+
+    def clients_moved(self) -> None:
+        """Somebody takes part in the session no longer, perhaps: its calls have ended then."""
+        session, path = self._session_state, self._channel.path
+        if session is None:
+            return
+        mine = [each for each in self._host.ledger.channels.values() if each.path == path]
+        for talk in self._calls.match(map(self.talk_in, mine), session):
+            self._moved(talk.channel)
+
+    def client_silent(self, message: ClientSilent) -> None:
+        """The client of a call has had its time."""
+        channel = self._host.ledger.find(message.chat)
+        if channel is not None and channel.path == self._channel.path:
+            talk = self.talk_in(channel)
+            if self._calls.silent(talk, message):
+                self._moved(channel)
+
+    def client_says(self, channel: Channel, action: StateAction) -> None:
+        """The envelope is out in which a client says something of a call of its tool."""
+        match action:
+            case act.ChatToolCallContentChangedAction():
+                self._calls.heard(self.talk_in(channel), action.tool_call_id)
+            case act.ChatToolCallCompleteAction():
+                self._calls.over(self.talk_in(channel), action.tool_call_id)
+            case _:
+                pass
+
+    def authorize(self, message: Authorize) -> bool:
+        """A token came: the call goes on (R-10.29), wherever it is. False: it did not wait."""
+        channel = self._host.ledger.find(message.chat)
+        if channel is None or channel.path != self._channel.path:
+            return False
+        talk = self.talk_in(channel)
+        turn = talk.state.active_turn
+        if turn is None or not talk.desk.say(
+            act.ChatToolCallAuthResolvedAction(turn_id=turn.id, tool_call_id=message.call_id)
+        ):
+            return False
+        self._engine.answer(channel.uri, Authorized(message.call_id, message.token))
+        self._moved(channel)
+        return True
+
     # ---- what is over ------------------------------------------------------------------------
 
     def turn_is_over(self, turn_id: str, outcome: Outcome) -> None:
         """What was going on in the turn has ended too."""
         self.talk.unlink()
+        self._calls.turn_over(self.talk)
         self._workers.end_turn(turn_id, outcome)
 
     def agent_is_gone(self, outcome: Outcome) -> None:

@@ -36,6 +36,12 @@ class Settings:
     silence_limit: float = 0.0
     #: How long a request may wait for another actor.
     request_within: float = 30.0
+    #: How long a client may keep silent about a call of its tool; 0: for ever (R-10.40).
+    client_tool_within: float = 600.0
+    #: How long a client may take to answer what the host asks it (R-13.10).
+    reverse_within: float = 60.0
+    #: How long a watch may be there before somebody listens (R-14.3).
+    unheard_within: float = 30.0
     #: Requests of one connection that may be open at a time; more wait unread.
     open_requests: int = 256
     #: Turns in one page of older ones.
@@ -64,6 +70,8 @@ class Host:
     agents: Mapping[str, Agent]
     settings: Settings = attrs.field(factory=Settings)
     catalogue: dict[URI, SessionSummary] | None = attrs.field(factory=dict)
+    #: Watches on clients' files: the channel, and the client that watches.
+    watchers: dict[URI, str] = attrs.field(factory=dict)
 
     @property
     def default_provider(self) -> str:

@@ -29,7 +29,7 @@ import attrs
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.jsontext import dumps
-from ahpd.protocol.model import JSON
+from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.uris import URI, ChannelKind
 
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
@@ -58,10 +58,18 @@ class Channel:
     used: set[str] = attrs.field(factory=set)
     #: Of a chat: the turn that started last, and when by this host's clock (ms).
     began: tuple[str, float] = ("", 0.0)
-    #: Of a session: how many chats were made in it, those that have ended included.
-    chats_made: int = 0
+    #: Of a chat: the client that the agent works for, and whose each waiting message is.
+    starter: str | None = None
+    senders: dict[str, str] = attrs.field(factory=dict)
+    #: Of a session: the settings that each chat has for itself. Of a chat: its values of those.
+    chat_scoped: frozenset[str] = frozenset()
+    settings: dict[str, JSON] = attrs.field(factory=dict)
+    #: Of a session: what each source has to say in its `_meta`.
+    metas: dict[str, Object] = attrs.field(factory=dict)
     #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
     cut: tuple[str | None] | None = None
+    #: Of a session: how many chats were made in it, those that have ended included.
+    chats_made: int = 0
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False

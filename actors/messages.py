@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from actors.ledger import Channel, Origin
-from actors.subscriptions import Listener
+from actors.subscriptions import Peer
 from ahpd.agents.events import (
     CommandsChanged,
     CustomizationsChanged,
@@ -21,8 +21,10 @@ from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import CreateChatParams
 from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
-from ahpd.protocol.model import JSON
-from ahpd.protocol.session import CreateSessionParams
+from ahpd.protocol.model import JSON, Object
+from ahpd.protocol.resources import ResourceWatchState
+from ahpd.protocol.session import CreateSessionParams, SessionConfigState
+from ahpd.protocol.tools import ToolDefinition
 from ahpd.protocol.uris import URI
 from supervisors import Request
 
@@ -37,7 +39,7 @@ class Dispatch:
 
     channel: Channel
     origin: Origin
-    asker: Listener
+    asker: Peer
     raw: JSON
     action: StateAction | None
     fault: str = ""
@@ -56,11 +58,20 @@ class Echoed:
 
 
 @attrs.frozen
+class Configured:
+    """The configuration that a session begins with; `chat_scoped` settings each chat has itself."""
+
+    state: SessionConfigState | None = None
+    chat_scoped: frozenset[str] = frozenset()
+
+
+@attrs.frozen
 class CreateSession(Request[None]):
     """Make a session; `client_id` is the connection's."""
 
     params: CreateSessionParams
     client_id: str
+    config: Configured = Configured()
 
 
 @attrs.frozen
@@ -75,6 +86,18 @@ class SessionMoved:
     """Something in this session's summary may have changed: look."""
 
     session: URI
+
+
+# ---- to the watches ------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class RelayWatch(Request[None]):
+    """Make the channel on which this client says what changed of its files."""
+
+    channel: URI
+    state: ResourceWatchState
+    client_id: str
 
 
 # ---- to the root ---------------------------------------------------------------------------------
@@ -92,9 +115,10 @@ class SessionsCounted:
 
 @attrs.frozen
 class CreateChat(Request[None]):
-    """Make a chat in this session."""
+    """Make a chat in this session; `client_id` is the connection's."""
 
     params: CreateChatParams
+    client_id: str
 
 
 @attrs.frozen
@@ -154,14 +178,65 @@ class ClientLeft:
     client_id: str
 
 
+@attrs.frozen
+class ChatConfigured:
+    """A client changed settings on a chat's channel; they were judged there."""
+
+    chat: URI
+    config: Object
+
+
+@attrs.frozen
+class AuthorizeServer:
+    """A token came that an MCP server of the session waits for (R-19.13)."""
+
+    server_id: str
+    token: str = attrs.field(repr=False)
+
+
+@attrs.frozen
+class SetMeta:
+    """What one source has to say in the session's `_meta`; None: nothing any more.
+
+    The whole is made of all sources each time, or they would erase each other (R-8.39). Where two
+    name the same key, the later by name counts.
+    """
+
+    source: str
+    meta: Object | None
+
+
+@attrs.frozen
+class SetServerTools:
+    """The tools that the host itself offers in this session, all of them (R-8.40)."""
+
+    tools: Sequence[ToolDefinition]
+
+
 # ---- to a chat ----------------------------------------------------------------------------------
 
 
 @attrs.frozen
 class StartTurn:
-    """Start a turn with this message, in a chat that was just made (R-9.11)."""
+    """Start a turn with this message of a client's, in a chat that was just made (R-9.11)."""
 
     message: Message
+    client_id: str
+
+
+@attrs.frozen
+class ClientsMoved:
+    """Who takes part in the session has changed: look."""
+
+
+@attrs.frozen
+class ConfigMoved:
+    """Settings of the session, or of this chat, may have changed: look."""
+
+
+@attrs.frozen
+class AgentReplaced:
+    """The backend was let go of and another opened, with other settings or tokens."""
 
 
 @attrs.frozen

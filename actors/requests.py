@@ -16,9 +16,13 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from actors import completions
+from actors.authenticating import authenticate
+from actors.configuring import complete, resolve
+from actors.creating import create_session
+from actors.forwarding import create_watch, forward, is_file
 from actors.handshake import initialize, reconnect
 from actors.ledger import Channel
-from actors.messages import CreateChat, CreateSession, DisposeChat, DisposeSession, LoadTurns
+from actors.messages import CreateChat, DisposeChat, DisposeSession, LoadTurns
 from actors.paging import cursor_of, page_before
 from actors.subscribing import subscribe
 from actors.summaries import moment, older_summary
@@ -30,9 +34,9 @@ from ahpd.protocol.chat import (
 )
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.messages import CompletionsParams, CompletionsResult
+from ahpd.protocol.model import JSON
 from ahpd.protocol.resources import ResourceRequestParams, ResourceRequestResult
 from ahpd.protocol.session import (
-    CreateSessionParams,
     DisposeSessionParams,
     ListSessionsParams,
     ListSessionsResult,
@@ -64,18 +68,6 @@ async def _ping(connection: Connection, params: Any) -> None:
 
 
 # ---- sessions -----------------------------------------------------------------------------------
-
-
-async def _create_session(connection: Connection, params: CreateSessionParams) -> None:
-    client = params.active_client
-    assert connection.client_id is not None
-    if client is not None and client.client_id != connection.client_id:
-        raise ProtocolError(
-            ErrorCode.INVALID_PARAMS,
-            f"createSession: activeClient: {client.client_id} is not this connection's client",
-        )
-    message = CreateSession(params, connection.client_id)
-    await connection.find("catalogue").call(message, within=_within(connection))
 
 
 async def _dispose_session(connection: Connection, params: DisposeSessionParams) -> None:
@@ -135,7 +127,9 @@ def _read_cursor(connection: Connection, cursor: str) -> tuple[float, URI]:
 
 async def _create_chat(connection: Connection, params: CreateChatParams) -> None:
     session = _find(connection, params.channel, "session")
-    await connection.find(session.path).call(CreateChat(params), within=_within(connection))
+    assert connection.client_id is not None
+    message = CreateChat(params, connection.client_id)
+    await connection.find(session.path).call(message, within=_within(connection))
 
 
 async def _dispose_chat(connection: Connection, params: DisposeChatParams) -> None:
@@ -191,8 +185,10 @@ async def _completions(connection: Connection, params: CompletionsParams) -> Com
 
 async def _resource_request(
     connection: Connection, params: ResourceRequestParams
-) -> ResourceRequestResult:
-    """R-13.4: whether a file may be asked for; what is not a file of ours is not ours to give."""
+) -> ResourceRequestResult | JSON:
+    """R-13.4: whether a file may be asked for; access to a client's is that client's to give."""
+    if not is_file(params.uri):
+        return await forward(connection, "resourceRequest", params)
     path = _path(params.uri)
     served = [_path(uri) for uri in connection.host.settings.served]
     if path is None or not any(root is not None and _inside(path, root) for root in served):
@@ -227,6 +223,15 @@ def _find(connection: Connection, uri: URI, kind: str) -> Channel:
     return channel
 
 
+def _forwarded(method: str) -> Served:
+    """A request about a client's resource."""
+
+    async def handler(connection: Connection, params: Any) -> JSON:
+        return await forward(connection, method, params)
+
+    return Served(handler, Mode.BESIDE)
+
+
 def _within(connection: Connection) -> float:
     return connection.host.settings.request_within
 
@@ -237,11 +242,28 @@ METHODS: Mapping[str, Served] = {
     "reconnect": Served(reconnect),
     "subscribe": Served(subscribe),
     "listSessions": Served(_list_sessions),
-    "createSession": Served(_create_session),
+    "createSession": Served(create_session),
     "disposeSession": Served(_dispose_session),
     "createChat": Served(_create_chat),
     "disposeChat": Served(_dispose_chat, Mode.BESIDE),
+    "authenticate": Served(authenticate),
+    "resolveSessionConfig": Served(resolve, Mode.BESIDE),
+    "sessionConfigCompletions": Served(complete, Mode.BESIDE),
     "completions": Served(_completions),
     "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
-    "resourceRequest": Served(_resource_request),
+    "resourceRequest": Served(_resource_request, Mode.BESIDE),
+    "createResourceWatch": Served(create_watch, Mode.BESIDE),
+    **{
+        method: _forwarded(method)
+        for method in (
+            "resourceRead",
+            "resourceWrite",
+            "resourceList",
+            "resourceCopy",
+            "resourceMove",
+            "resourceDelete",
+            "resourceResolve",
+            "resourceMkdir",
+        )
+    },
 }

@@ -11,7 +11,7 @@ slowed down by a chat that is behind, since sending waits for room in its mailbo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,10 +19,19 @@ import attrs
 import trio
 
 from actors.ledger import Channel
-from actors.messages import AgentSays, AsideFailed, AsideSays, RunBegan, RunOver, SilenceDue
+from actors.messages import (
+    AgentReplaced,
+    AgentSays,
+    AsideFailed,
+    AsideSays,
+    RunBegan,
+    RunOver,
+    SilenceDue,
+)
 from actors.waits import Waits
 from ahpd.agents.events import Event, Failed, Outcome, Stopped, WorkerSays
-from ahpd.agents.port import Agent, AgentFailed, Answer, Backend, OpenRequest, Prompt
+from ahpd.agents.port import Agent, AgentFailed, Answer, Backend, OpenRequest, Prompt, Tunable
+from ahpd.protocol.model import Object
 from ahpd.protocol.uris import URI
 from supervisors import Helper, Ref, SendRefused
 
@@ -73,26 +82,43 @@ class Engine:
         #: How many backends there have been.
         self.opened = 0
         self.waits = Waits()
+        #: What the backend was opened with, and told since.
+        self._tokens: Mapping[str, str] = {}
+        self._config: Object = {}
 
     async def open(self) -> Backend:
         """The backend, opened if there is none. Raises `AgentFailed`."""
         async with self._opening:
             if self.backend is None:
-                self.backend = await self._agent.open(self._request())
-                self.opened += 1
-                self._aside = self._start_aside(self.backend, self.opened)
+                await self._open(self._request())
+            assert self.backend is not None
             return self.backend
 
-    async def open_or_why_not(self) -> str | None:
-        """As `open`; what to tell people when it fails."""
-        try:
-            await self.open()
-        except AgentFailed as error:
-            return error.message
-        except Exception as error:  # noqa: BLE001 an agent's own code: not the chat's end
-            _log.exception("%s: opening the agent failed", self._channel.uri)
-            return f"the agent crashed: {error}"
-        return None
+    async def refresh(self) -> bool:
+        """Before a turn: let go of a backend that was opened with other tokens or settings.
+
+        True when it was; then what it did beside the turns is gone. Raises `AgentFailed` when
+        there is something that it could not work without.
+        """
+        async with self._opening:
+            wanted = self._request()
+            same = wanted.tokens == self._tokens and wanted.config == self._config
+            if self.backend is None or same:
+                return False
+            await self.close()
+            return True
+
+    async def _open(self, request: OpenRequest) -> None:
+        self.backend = await self._agent.open(request)
+        self._tokens, self._config = request.tokens, request.config
+        self.opened += 1
+        self._aside = self._start_aside(self.backend, self.opened)
+
+    def configure(self, config: Object) -> None:
+        """The settings may have changed: tell a backend that takes other ones while it lives."""
+        if isinstance(self.backend, Tunable) and config != self._config:
+            self._config = config
+            self.backend.configure(config)
 
     async def forget(self, backend: Backend) -> None:
         """Have it forget the turns that were taken away, before the next one (R-9.70).
@@ -184,6 +210,9 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
     outcome: Outcome
     broken = False
     try:
+        if not run.stopping and await engine.refresh():
+            with suppress(SendRefused):
+                await chat.send(AgentReplaced())
         backend = await engine.open()
         if not run.stopping:
             await engine.forget(backend)

@@ -13,15 +13,19 @@ from typing import Any, TypeAlias
 from actors import customizing, mailboxes
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
-from actors.endings import end_turn
+from actors.endings import close_channel
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
     AgentChanged,
+    AuthorizeServer,
+    ChatConfigured,
     ChatMoved,
     ChatOpened,
     ChatTitled,
     ClientLeft,
+    ClientsMoved,
+    ConfigMoved,
     Control,
     CreateChat,
     Dispatch,
@@ -30,6 +34,8 @@ from actors.messages import (
     MatchChats,
     OpenAgent,
     SessionMoved,
+    SetMeta,
+    SetServerTools,
     StartTurn,
     Switch,
     TurnBegan,
@@ -37,9 +43,10 @@ from actors.messages import (
 from actors.refusal import refusal
 from actors.rules import chat as rules_of_chats
 from actors.rules import session as rules
+from actors.settings import begin_chat, note, refusal_of
 from actors.summaries import chat_row, input_needed, is_worker, row_changes
 from actors.telling import tell
-from ahpd.agents.events import CommandsChanged, CustomizationsChanged, ServerChanged, Stopped
+from ahpd.agents.events import CommandsChanged, CustomizationsChanged, ServerChanged
 from ahpd.agents.port import ServerRequest
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.actions import StateAction
@@ -63,6 +70,10 @@ Incoming: TypeAlias = (
     Dispatch
     | Echoed
     | AgentChanged
+    | ChatConfigured
+    | AuthorizeServer
+    | SetMeta
+    | SetServerTools
     | MatchChats
     | CreateChat
     | DisposeChat
@@ -108,7 +119,10 @@ class Session(Actor[Incoming]):
         for entry in self._state.input_needed or ():
             if not isinstance(entry, Unknown) and self._chat(entry.chat) is None:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
+        self._drop_absent()
         self._moved()
+        self._tell_chats(lambda _: ClientsMoved())
+        self._tell_chats(lambda _: ConfigMoved())
         self.ref.cast(MatchChats())
         if self._state.lifecycle == "creating" and self._state.default_chat is not None:
             chat = self._host.ledger.find(self._state.default_chat)
@@ -123,13 +137,21 @@ class Session(Actor[Incoming]):
             case Dispatch():
                 self._take(message)
             case CreateChat():
-                await self._create_chat(message.params)
+                await self._create_chat(message.params, message.client_id)
             case DisposeChat():
                 await self._dispose_chat(message.chat)
             case Echoed():
                 self._echoed(message.action)
             case AgentChanged():
                 self._agent_changed(message.event)
+            case ChatConfigured():
+                self._chat_configured(message)
+            case AuthorizeServer():
+                self._tell_chats(lambda _: message)
+            case SetMeta():
+                self._set_meta(message)
+            case SetServerTools():
+                self._desk.say(act.SessionServerToolsChangedAction(tools=tuple(message.tools)))
             case ChatOpened():
                 self._opened(message)
             case TurnBegan():
@@ -137,10 +159,17 @@ class Session(Actor[Incoming]):
             case ChatTitled():
                 self._titled(message.chat, message.title)
             case ClientLeft():
-                self._desk.say(act.SessionActiveClientRemovedAction(client_id=message.client_id))
+                self._client_left(message.client_id)
             case MatchChats():
                 await self._match_chats()
         self._moved()
+
+    def _drop_absent(self) -> None:
+        """Clients whose time was up while nobody was here to be told."""
+        for client in self._state.active_clients:
+            record = self._host.clients.find(client.client_id)
+            if record is None or record.has_lost_place:
+                self._desk.say(act.SessionActiveClientRemovedAction(client_id=client.client_id))
 
     # ---- what it is --------------------------------------------------------------------------
 
@@ -164,16 +193,50 @@ class Session(Actor[Incoming]):
             dispatch.origin.client_id,
             can_switch=agent.can_switch,
             can_control=agent.can_control,
+            refuses=refusal_of(agent),
         )
         taken = self._desk.take(dispatch, lambda _, action: rules.judge(case, action))
         if taken is None and isinstance(dispatch.action, act.SessionCustomizationToggledAction):
             self._show_again(dispatch.action.id)
+        if isinstance(taken, act.SessionActiveClientRemovedAction):
+            self._tell_chats(lambda _: ClientsMoved())
+        if isinstance(taken, act.SessionConfigChangedAction):
+            default = self._state.default_chat
+            chat = self._host.ledger.find(default) if default is not None else None
+            note(self._channel, chat, taken.config)
+
+    def _client_left(self, client_id: str) -> None:
+        """It takes no part any more, and what it was to do nobody does (R-10.36, R-10.37)."""
+        if self._desk.say(act.SessionActiveClientRemovedAction(client_id=client_id)):
+            self._tell_chats(lambda _: ClientsMoved())
+
+    # ---- settings, and what the host says of itself -------------------------------------------
+
+    def _chat_configured(self, message: ChatConfigured) -> None:
+        """Settings that a client changed on a chat's channel: that chat's own, or the session's."""
+        chat = self._host.ledger.find(message.chat)
+        if chat is None or chat.owner != self._channel.uri:
+            return
+        note(self._channel, chat, message.config)
+        if not self._desk.say_and_act(act.SessionConfigChangedAction(config=message.config)):
+            self._tell_chats(lambda _: ConfigMoved())  # another chat had the same value shown
+
+    def _set_meta(self, message: SetMeta) -> None:
+        metas = self._channel.metas
+        if message.meta is None:
+            metas.pop(message.source, None)
+        else:
+            metas[message.source] = message.meta
+        whole = {key: value for source in sorted(metas) for key, value in metas[source].items()}
+        self._desk.say(act.SessionMetaChangedAction(meta=whole or None))
 
     # ---- what it is customized with ----------------------------------------------------------
 
     def _echoed(self, action: StateAction) -> None:
         """The envelope is out: what somebody decided, and wants done, goes to the agents."""
         match action:
+            case act.SessionConfigChangedAction():
+                self._tell_chats(lambda _: ConfigMoved())
             case act.SessionCustomizationToggledAction():
                 self._tell_chats(lambda _: Switch(action.id, action.enablement))
             case _ if (wanted := _REQUESTS.get(type(action))) is not None:
@@ -279,7 +342,7 @@ class Session(Actor[Incoming]):
 
     # ---- making and ending chats -------------------------------------------------------------
 
-    async def _create_chat(self, params: CreateChatParams) -> None:
+    async def _create_chat(self, params: CreateChatParams, client_id: str) -> None:
         """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
         agent = self._host.agents[self._state.provider].info
         if self._host.ledger.find(params.chat) is not None:
@@ -303,11 +366,12 @@ class Session(Actor[Incoming]):
         chat = new_chat(params.chat, host.clock.now(), params.working_directories)
         path = f"{self._supervisor}/chat/{self._next_number()}"
         channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
+        begin_chat(self._channel, channel, client_id)
         self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, "")))
         spec = chat_spec(host, channel, self.path)
         await self.system.supervisor(self._supervisor).start_child(spec)
         if params.initial_message is not None:
-            tell(self.find(path), StartTurn(params.initial_message))
+            tell(self.find(path), StartTurn(params.initial_message, client_id))
 
     @property
     def _supervisor(self) -> str:
@@ -409,22 +473,6 @@ def title_from(text: str) -> str:
         return line
     head = line[:TITLE].rsplit(" ", 1)[0] or line[:TITLE]
     return head.rstrip(" ,.;:") + "…"
-
-
-def close_channel(host: Host, channel: Channel) -> None:
-    """A channel ends: nothing more can be said on it, and when all is out nobody hears it.
-
-    A chat's running turn ends first, while there are still subscribers to tell (invariant 7).
-    """
-    if channel.kind == "chat":
-        end_turn(host, channel, Stopped())
-    host.ledger.close(channel)
-
-    def release() -> None:
-        host.subscriptions.remove_channel(channel.uri)
-        host.clients.channel_closed(channel.uri)
-
-    host.ledger.post(release)
 
 
 def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> ChildSpec:

@@ -16,11 +16,13 @@ import attrs
 
 from actors.clients import Baseline
 from actors.messages import ClientLeft
+from actors.root_config import own_view
 from actors.snapshots import Taken, take, write_ahead
 from ahpd.protocol.connection import SubscribeParams
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import Id, success
+from ahpd.protocol.root import RootState
 from ahpd.protocol.uris import URI, canonical
 from supervisors import SupervisorsError
 
@@ -67,6 +69,8 @@ async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred
     if channel.closed:
         raise not_found(uri)
     taken = take(channel, connection.host.ledger.seq, turns=turns, hold=_hold(params))
+    if isinstance(taken.state, RootState):
+        taken = attrs.evolve(taken, state=own_view(taken.state, connection.settings))
     body = {"snapshot": taken.wire(texts)}
     return Deferred(lambda id: frame(success(id, body)), lambda: begin(connection, taken))
 

@@ -6,14 +6,17 @@ stateless one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import attrs
 
+from actors.credentials import Credentials
 from actors.ledger import Entry
 from actors.paging import Window
+from actors.reverse import Reverse
 from ahpd.protocol.frame import Frame
+from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import URI
 
 
@@ -59,10 +62,23 @@ class Listener(Protocol):
         ...
 
 
+class Peer(Listener, Protocol):
+    """A connection as the rest of the host sees it."""
+
+    #: What the host asks its client.
+    reverse: Reverse
+    #: Settings of the host that are about this connection alone.
+    settings: dict[str, JSON]
+    #: Tokens that its client handed over.
+    credentials: Credentials
+
+
 class Subscriptions:
     """Every subscription of every connection."""
 
     def __init__(self) -> None:
+        #: Told each channel that nobody hears any more. Sync; never fails.
+        self.on_unheard: Callable[[URI], None] = _nobody_asks
         self._by_channel: dict[URI, dict[Listener, Subscription]] = {}
         self._by_listener: dict[Listener, dict[URI, None]] = {}
 
@@ -83,6 +99,8 @@ class Subscriptions:
         del mine[uri]
         if not mine:
             del self._by_listener[listener]
+        if not listeners:
+            self.on_unheard(uri)
         return True
 
     def remove_listener(self, listener: Listener) -> list[URI]:
@@ -108,6 +126,10 @@ class Subscriptions:
     def heard_by(self, listener: Listener) -> Iterator[URI]:
         """The channels that this connection hears."""
         return iter(self._by_listener.get(listener, ()))
+
+
+def _nobody_asks(_: URI) -> None:
+    """Until somebody wants to know."""
 
 
 _NOBODY: dict[Listener, Subscription] = {}

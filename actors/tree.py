@@ -5,6 +5,7 @@
 | `sequencer` | lets envelopes out | started again where it was; too often: the host stops |
 | `root` | the root channel | started again |
 | `grace` | clocks of clients that are away | started again |
+| `watches` | relays what clients see change in their files | started again |
 | `sessions` | dynamic: `session/<id>` for each session | |
 | `session/<id>` | `…/session` and `…/chat/<n>` | each alone; too often: it is set aside (parked) |
 | `catalogue` | which sessions there are | started again, looks at all of them |
@@ -29,6 +30,7 @@ from actors.replay import ReplayWindow
 from actors.root import Root, root_state
 from actors.sequencer import Sequencer
 from actors.subscriptions import Subscriptions
+from actors.watches import Watches
 from ahpd.agents.port import Agent
 from ahpd.journal.port import Journal
 from ahpd.protocol.uris import ROOT
@@ -69,6 +71,7 @@ def tree(host: Host, journal: Journal, *more: ChildSpec) -> SupervisorSpec:
             ChildSpec("sequencer", Sequencer, sequencer),
             ChildSpec("root", Root, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("grace", Grace, (host,)),
+            ChildSpec("watches", Watches, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("sessions", SupervisorSpec(dynamic=True)),
             ChildSpec("catalogue", Catalogue, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("connections", SupervisorSpec(dynamic=True)),

@@ -58,9 +58,6 @@ from ahpd.protocol.tools import (
     ToolResultContent,
 )
 
-#: Why a call of a client's tool fails that nobody can run.
-NO_CLIENT = "no client runs this tool any more"
-
 
 def actions_for(turn: ActiveTurn, event: ev.Event) -> Sequence[StateAction]:
     """The actions that `event` means for the running `turn`; none when it means nothing there."""
@@ -268,13 +265,7 @@ def _completion(turn: ActiveTurn, event: ev.ToolFinished) -> Sequence[StateActio
 
 
 def _client_tool(turn: ActiveTurn, event: ev.ClientToolCalled) -> Sequence[StateAction]:
-    """No client offers tools here: the call is there to be seen, and has failed."""
-    failed = ev.ToolFinished(
-        event.call_id, success=False, message=f"{event.title}: not run", error=NO_CLIENT
-    )
-    started = _tool_started(turn, ev.ToolStarted(event.call_id, event.name, event.title))
-    ready = _tool_ready(turn, ev.ToolReady(event.call_id, event.title, event.input))
-    return (*started, *ready, *_completion(turn, failed))
+    return ()  # which client's it is depends on the session: `actors.client_calls` says it
 
 
 def _call(turn: ActiveTurn, call_id: str) -> ToolCallBase | None:

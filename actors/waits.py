@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from actors.turn import NO_CLIENT
 from ahpd.agents import events as ev
 from ahpd.agents.port import Answer, Answers, Authorized, ClientResult, Permission, Verdict
 from ahpd.protocol.tools import ToolCallError, ToolCallResult
@@ -19,6 +18,7 @@ from ahpd.protocol.uris import URI
 Key: TypeAlias = tuple[URI, type, str]
 
 _OVER = "the turn is over"
+_NO_CLIENT = "no client runs this tool any more"
 
 
 def refusal(event: ev.Event) -> Answer | None:
@@ -72,7 +72,7 @@ def _result(event: ev.ClientToolCalled) -> ClientResult:
     failed = ToolCallResult(
         success=False,
         past_tense_message=f"{event.title}: not run",
-        error=ToolCallError(message=NO_CLIENT),
+        error=ToolCallError(message=_NO_CLIENT),
     )
     return ClientResult(event.call_id, failed)
 

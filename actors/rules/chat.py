@@ -9,7 +9,7 @@ import attrs
 
 from actors.clock import from_iso
 from actors.ledger import Channel
-from actors.rules import questions
+from actors.rules import config, questions
 from actors.summaries import is_worker
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
@@ -30,7 +30,10 @@ from ahpd.protocol.messages import (
     SimpleMessageAttachment,
 )
 from ahpd.protocol.session import SessionState
-from ahpd.protocol.session_actions import SessionTitleChangedAction
+from ahpd.protocol.session_actions import (
+    SessionConfigChangedAction,
+    SessionTitleChangedAction,
+)
 from ahpd.protocol.tools import (
     ToolCallAuthRequiredState,
     ToolCallBase,
@@ -55,6 +58,9 @@ class Case:
     #: Whether the agent can forget turns, and go on with one that failed.
     can_rewind: bool = False
     can_resume: bool = False
+    #: Why the agent cannot work for who asks, and does not take a value for a setting.
+    lacks: str | None = None
+    refuses: config.Refusal = config.takes_all
 
     @property
     def parts(self) -> ResponseParts | None:
@@ -77,7 +83,8 @@ def _turn_started(case: Case, action: act.ChatTurnStartedAction) -> str | None:
         return "a turn is running; queue the message instead"
     if action.queued_message_id is not None:
         return "only the host takes messages from the queue"
-    return _writable(case) or _time(action.started_at) or _message(case, action.message)
+    reason = _writable(case) or _time(action.started_at) or _message(case, action.message)
+    return reason or case.lacks
 
 
 def _time(text: str) -> str | None:
@@ -152,7 +159,7 @@ def _turn_resume(case: Case, action: act.ChatTurnResumeAction) -> str | None:
         return "the error of this turn cannot be resumed"
     if not case.can_resume:
         return "this agent cannot go on with a turn that failed"
-    return _writable(case)
+    return _writable(case) or case.lacks
 
 
 def _truncated(case: Case, action: act.ChatTruncatedAction) -> str | None:
@@ -233,7 +240,13 @@ def _contributed(
     owner = getattr(call.contributor, "client_id", None)
     if owner != case.client_id:
         return "only the client that provides this tool may say what it does"
-    return "this tool call is not running" if call.status != "running" else None  # type: ignore[attr-defined]
+    if call.status != "running":  # type: ignore[attr-defined]
+        return "this tool call is not running"
+    if isinstance(action, act.ChatToolCallCompleteAction) and action.requires_result_confirmation:
+        return (
+            "the result of a client's tool goes to the agent at once, it cannot wait for approval"
+        )
+    return None
 
 
 def _given_up(
@@ -308,6 +321,13 @@ def _title(case: Case, action: SessionTitleChangedAction) -> str | None:
     return None if action.title.strip() else "a title must not be blank"
 
 
+def _config(case: Case, action: SessionConfigChangedAction) -> str | None:
+    if action.replace:
+        return "only on the session's channel are all settings replaced"
+    held = case.session.config if case.session is not None else None
+    return config.judge(held, action, case.refuses)
+
+
 def _anything(case: Case, action: StateAction) -> str | None:
     return None
 
@@ -334,6 +354,7 @@ RULES: Mapping[type, Callable[[Case, Any], str | None]] = {
     act.ChatIsReadChangedAction: _anything,
     act.ChatIsArchivedChangedAction: _anything,
     SessionTitleChangedAction: _title,
+    SessionConfigChangedAction: _config,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from actors import customizing
+from actors.rules import config
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.customizations import McpServerCustomization
@@ -25,6 +26,8 @@ class Case:
     #: Whether the agent can switch customizations, and be told to start and stop MCP servers.
     can_switch: bool = False
     can_control: bool = False
+    #: Why the agent does not take a value for a setting.
+    refuses: config.Refusal = config.takes_all
 
 
 def _title(case: Case, action: act.SessionTitleChangedAction) -> str | None:
@@ -78,16 +81,7 @@ def _directory_replaced(
 
 
 def _config(case: Case, action: act.SessionConfigChangedAction) -> str | None:
-    """R-8.41: only what the schema marks as changeable may change."""
-    if case.session.config is None:
-        return "this session has nothing to configure"
-    properties = case.session.config.schema.properties
-    for key in action.config:
-        if key not in properties:
-            return f"there is no setting {key}"
-        if not properties[key].session_mutable or properties[key].read_only:
-            return f"the setting {key} cannot be changed after the start"
-    return None
+    return config.judge(case.session.config, action, case.refuses)
 
 
 def _toggled(case: Case, action: act.SessionCustomizationToggledAction) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -12,9 +12,10 @@ from ahpd.protocol.chat import Turn
 from ahpd.protocol.customizations import Customization, CustomizationEnablement
 from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
 from ahpd.protocol.messages import Message
-from ahpd.protocol.model import Object
+from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.root import AgentInfo
-from ahpd.protocol.tools import ToolCallResult
+from ahpd.protocol.session import SessionConfigSchema, SessionConfigValueItem
+from ahpd.protocol.tools import ToolCallResult, ToolDefinition
 from ahpd.protocol.uris import URI
 
 #: Where a backend sends events, a few at a time and in order. Waits while the chat is behind,
@@ -59,11 +60,16 @@ class OpenRequest:
 
 @attrs.frozen
 class Prompt:
-    """One turn's work. `resume` means: go on with the turn that failed, the message is the same."""
+    """One turn's work. `resume` means: go on with the turn that failed, the message is the same.
+
+    `tools` are those that clients offer for this turn, under the names that the model is to know
+    them by; the backend says `ClientToolCalled` when it calls one.
+    """
 
     turn_id: str
     message: Message
     resume: bool = False
+    tools: Sequence[ToolDefinition] = ()
 
 
 @attrs.frozen
@@ -204,4 +210,69 @@ class Agent(Protocol):
 
     async def open(self, request: OpenRequest) -> Backend:
         """A backend for one chat; raises `AgentFailed`."""
+        ...
+
+
+@runtime_checkable
+class Changing(Protocol):
+    """An agent whose `info` may change while the host runs, as when its models become known."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever `info` may be another; whoever was told before is not any more.
+
+        `changed` is sync and never fails.
+        """
+        ...
+
+
+@attrs.frozen
+class ConfigContext:
+    """Where a session is to be, and what has been chosen for it so far."""
+
+    working_directory: URI | None = None
+    values: Object = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Configuration:
+    """What can be set in a session. `chat_scoped`: settings that each chat has for itself."""
+
+    schema: SessionConfigSchema
+    chat_scoped: frozenset[str] = frozenset()
+
+
+@runtime_checkable
+class Configurable(Protocol):
+    """An agent whose sessions can be configured."""
+
+    async def config_schema(self, context: ConfigContext) -> Configuration:
+        """What can be set here, which may depend on what was chosen; raises `AgentFailed`."""
+        ...
+
+    async def config_values(
+        self, context: ConfigContext, key: str, query: str
+    ) -> Sequence[SessionConfigValueItem]:
+        """Values for a setting marked `enumDynamic`; with an empty query the first to offer."""
+        ...
+
+    def config_refusal(self, key: str, value: JSON) -> str | None:
+        """Why this agent does not take a value that fits the schema, for people; None: it does."""
+        ...
+
+
+@runtime_checkable
+class Authorizable(Protocol):
+    """A backend that takes tokens for its MCP servers while it lives."""
+
+    def authorize_server(self, server_id: str, token: str) -> None:
+        """Here is the token that this server waits for; it says `ServerChanged` when it goes on."""
+        ...
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """A backend that takes other settings while it lives; any other is opened again for them."""
+
+    def configure(self, values: Object) -> None:
+        """Use these settings, which are all there are, from now on."""
         ...

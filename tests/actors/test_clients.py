@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from actors.clients import Baseline, Clients
+from actors.credentials import Credentials
 from actors.ledger import Channel, Entry
 from actors.paging import Window
 from actors.replay import ReplayWindow
+from actors.reverse import Reverse
 from ahpd.protocol.frame import Frame
 from tests.actors.support import C
 
@@ -13,6 +17,11 @@ from tests.actors.support import C
 class Ear:
     client_id: str | None = None
     is_old = False
+
+    def __init__(self) -> None:
+        self.reverse = Reverse(self.tell)
+        self.settings: dict[str, Any] = {}
+        self.credentials = Credentials()
 
     def hear(self, entry: Entry, subscription: object) -> None:
         """Nothing."""

@@ -70,8 +70,8 @@ async def test_b04_the_root_is_always_spelled_one_way() -> None:
 # ---- B05: who may say what ----------------------------------------------------------------------
 
 CHANNELS = {"root": ROOT, "session": S, "chat": C}
-#: Renaming a chat is sent to its channel (quirk 22).
-ELSEWHERE = {("session/titleChanged", "chat")}
+#: A chat is renamed and configured on its own channel (quirk 22, R-8.42).
+ELSEWHERE = {("session/titleChanged", "chat"), ("session/configChanged", "chat")}
 
 
 @pytest.mark.parametrize("kind", CHANNELS)
@@ -409,7 +409,9 @@ async def test_b22_b67_a_last_seen_number_that_makes_no_sense(seen: bytes, answe
 SERVED = {
     "initialize", "ping", "reconnect", "subscribe", "listSessions", "createSession",
     "disposeSession", "createChat", "disposeChat", "fetchTurns", "resourceRequest",
-    "completions",
+    "resourceRead", "resourceWrite", "resourceList", "resourceCopy", "resourceMove",
+    "resourceDelete", "resourceResolve", "resourceMkdir", "createResourceWatch", "completions",
+    "authenticate", "resolveSessionConfig", "sessionConfigCompletions",
 }  # fmt: skip
 
 

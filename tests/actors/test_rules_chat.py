@@ -11,17 +11,16 @@ from actors.rules.chat import RULES, Case, judge
 from ahpd.protocol.actions import ACTIONS, StateAction
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.codec import decode
-from ahpd.protocol.session_actions import SessionTitleChangedAction
+from ahpd.protocol.session_actions import SessionConfigChangedAction, SessionTitleChangedAction
 from tests.actors.support import C, readable
 
-A = {"id": "a", "label": "A"}
 QUESTIONS = [
     {"id": "text", "kind": "text", "message": "?", "required": True},
     {"id": "number", "kind": "number", "message": "?"},
     {"id": "integer", "kind": "integer", "message": "?"},
     {"id": "boolean", "kind": "boolean", "message": "?"},
-    {"id": "one", "kind": "single-select", "message": "?", "options": [A]},
-    {"id": "many", "kind": "multi-select", "message": "?", "options": [A]},
+    {"id": "one", "kind": "single-select", "message": "?", "options": [{"id": "a", "label": "A"}]},
+    {"id": "many", "kind": "multi-select", "message": "?", "options": [{"id": "a", "label": "A"}]},
 ]
 
 CHAT: ChatState = decode(
@@ -129,4 +128,4 @@ def test_there_is_a_rule_for_every_action_that_clients_may_send_to_a_chat() -> N
         if info.channel == "chat" and info.client_may_dispatch
         for cls in info.classes
     }
-    assert set(RULES) == wanted | {SessionTitleChangedAction}
+    assert set(RULES) == wanted | {SessionTitleChangedAction, SessionConfigChangedAction}

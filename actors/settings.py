@@ -1,0 +1,53 @@
+"""The values of a session's settings, and whose they are (R-8.42).
+
+Most are the whole session's. Some each chat has for itself: the session's state has one place for
+each and shows what was set last, so the chats' own values are kept on their channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.host import Host
+from actors.ledger import Channel
+from actors.messages import Configured
+from ahpd.agents.port import Agent, Configurable
+from ahpd.protocol.model import JSON, Object
+from ahpd.protocol.session import SessionState
+
+
+def begin_session(session: Channel, configured: Configured) -> None:
+    """A session begins with these settings."""
+    values = configured.state.values if configured.state is not None else {}
+    session.chat_scoped = configured.chat_scoped
+    session.settings = {key: each for key, each in values.items() if key in session.chat_scoped}
+
+
+def begin_chat(session: Channel, chat: Channel, client_id: str) -> None:
+    """A chat of it begins for a client, with what a chat begins with there."""
+    chat.settings = dict(session.settings)
+    chat.starter = client_id
+
+
+def note(session: Channel, chat: Channel | None, config: Object) -> None:
+    """Settings changed in a chat, or for the session, in whose place its default chat stands."""
+    if chat is not None:
+        chat.settings.update(
+            {key: each for key, each in config.items() if key in session.chat_scoped}
+        )
+
+
+def config_of(host: Host, chat: Channel) -> Object:
+    """The settings that a chat's agent works with."""
+    session = host.ledger.find(chat.owner) if chat.owner is not None else None
+    if session is None or not isinstance(session.state, SessionState):
+        return {}
+    config = session.state.config
+    values = config.values if config is not None else {}
+    shared = {key: each for key, each in values.items() if key not in session.chat_scoped}
+    return {**shared, **chat.settings}
+
+
+def refusal_of(agent: Agent) -> Callable[[str, JSON], str | None]:
+    """Why an agent does not take a value, in its own words (R-8.42)."""
+    return agent.config_refusal if isinstance(agent, Configurable) else lambda _, __: None

@@ -1,0 +1,117 @@
+"""What a chat's agent is opened for, and what it is told that belongs to no turn.
+
+It is to be up before anybody needs it, to work with other settings, to switch what it is customized
+with, and to start and stop its MCP servers or hand them a token. None of this waits for the turn
+that may run, and a backend that is not up learns what counts when it is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, TypeAlias
+
+from actors.authenticating import held_for
+from actors.host import Host
+from actors.ledger import Channel
+from actors.messages import (
+    AgentChanged,
+    AuthorizeServer,
+    ChatOpened,
+    ConfigMoved,
+    Control,
+    OpenAgent,
+    Switch,
+)
+from actors.run import Engine
+from actors.settings import config_of
+from actors.telling import tell
+from ahpd.agents.events import ServerChanged
+from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest
+from ahpd.protocol.common import ErrorInfo
+from ahpd.protocol.customizations import McpServerErrorState
+from ahpd.protocol.session import SessionState
+from supervisors import Actor, Ref
+
+_log = logging.getLogger("ahpd.agents")
+
+Errand: TypeAlias = OpenAgent | Control | Switch | ConfigMoved | AuthorizeServer
+
+
+def open_request(host: Host, chat: Channel) -> OpenRequest:
+    """What a chat's backend is opened for, as things are now.
+
+    Raises `AgentFailed` when there is no session any more, or when the client for which the agent
+    is to work has no token that it needs (R-19.3).
+    """
+    owner = host.ledger.find(chat.owner) if chat.owner is not None else None
+    if owner is None:
+        raise AgentFailed("the session has ended")
+    session: SessionState = owner.state
+    directories = chat.state.working_directories
+    if directories is None:
+        directories = session.working_directories or ()
+    held = held_for(host, chat.starter, host.agents[session.provider])
+    if held.reason is not None:
+        raise AgentFailed(held.reason, resumable=True)
+    return OpenRequest(
+        owner.uri,
+        chat.uri,
+        directories,
+        config_of(host, chat),
+        tokens=held.tokens,
+        customizations=session.customizations or (),
+    )
+
+
+class Upkeep:
+    """See the module. `actor` is the chat's, in whose tasks all of it is done."""
+
+    def __init__(
+        self, host: Host, channel: Channel, engine: Engine, actor: Actor[Any], session: Ref[Any]
+    ) -> None:
+        self._host = host
+        self._channel = channel
+        self._engine = engine
+        self._actor = actor
+        self._session = session
+
+    def take(self, errand: Errand) -> None:
+        """Do it, or see to it beside the mailbox."""
+        backend = self._engine.backend
+        match errand:
+            case OpenAgent():
+                self._actor.spawn(self._open, name="open")
+            case ConfigMoved():
+                self._engine.configure(config_of(self._host, self._channel))
+            case Control() if errand.opens or backend is not None:
+                self._actor.spawn(self._control, errand, name="control")
+            case Switch() if backend is not None:
+                backend.switch(errand.customization_id, errand.enablement)
+            case AuthorizeServer() if isinstance(backend, Authorizable):
+                backend.authorize_server(errand.server_id, errand.token)
+            case _:
+                pass
+
+    async def _open(self) -> None:
+        """Helper: bring the agent up and tell the session how that went."""
+        tell(self._session, ChatOpened(self._channel.uri, await self._open_or_why_not()))
+
+    async def _open_or_why_not(self) -> str | None:
+        try:
+            await self._engine.open()
+        except AgentFailed as error:
+            return error.message
+        except Exception as error:  # noqa: BLE001 an agent's own code: not this chat's end
+            _log.exception("%s: opening the agent failed", self._channel.uri)
+            return f"the agent crashed: {error}"
+        return None
+
+    async def _control(self, errand: Control) -> None:
+        """Helper: pass on what somebody wants of an MCP server, or say that nobody heard it."""
+        error = await self._open_or_why_not()
+        backend = self._engine.backend
+        if backend is not None:
+            backend.control(errand.server_id, errand.request)
+        elif error is not None:
+            state = McpServerErrorState(error=ErrorInfo(error_type="AgentFailed", message=error))
+            tell(self._session, AgentChanged(ServerChanged(errand.server_id, state)))
