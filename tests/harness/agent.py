@@ -144,7 +144,7 @@ class Puppet:
     async def rewind(self, turn_id: str | None) -> None:
         """See `Backend`."""
         assert self.prompted is None, f"rewound to {turn_id} while {self.prompted} runs"
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(self.agent.rewinds_in)
         if self.agent.rewinding_fails is not None:
             raise AgentFailed(self.agent.rewinding_fails)
         self.rewinds.append(turn_id)
@@ -178,7 +178,8 @@ class Puppet:
 class PuppetAgent:
     """Makes puppets. `broken`: opening one fails with this; `opens_in`: it takes that long.
 
-    What it can do may be changed at any time; `rewinding_fails`: it can, but fails with this.
+    What it can do may be changed at any time; `rewinding_fails`: it can, but fails with this, or
+    (`rewinds_in`) it takes that long.
     """
 
     def __init__(self, provider: str = "puppet", *, takes_steering: bool = True) -> None:
@@ -188,6 +189,7 @@ class PuppetAgent:
         self.can_switch = True
         self.can_control = True
         self.rewinding_fails: str | None = None
+        self.rewinds_in = 0.0
         self.broken: str | None = None
         self.opens_in = 0.0
         #: Every puppet ever made, and the last one of each chat.
