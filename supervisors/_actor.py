@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from supervisors._calls import Reply, Runner, current_runner
+from supervisors._contain import speakable
 from supervisors._links import Broken, Down, Monitor
 from supervisors._mailbox import Envelope
 from supervisors._ref import Ref
@@ -60,9 +61,10 @@ class Actor(Generic[M]):
     async def handle(self, message: M) -> Any:
         """Handle one message; the value returned is the reply when it was a call.
 
-        `Reject` answers a call with a refusal. Any other exception is a crash. What waits on the
-        outside belongs in a helper (`spawn`) that casts its results back: while this runs, nothing
-        else of this actor's mailbox does, stops included.
+        `Reject` answers a call with a refusal, and tells the `on_lost` of a send. Any other
+        exception is a crash, and so is `Reject` when nobody can be told: of a cast, or of a send
+        without `on_lost`. What waits on the outside belongs in a helper (`spawn`) that casts its
+        results back: while this runs, nothing else of this actor's mailbox does, stops included.
         """
         raise NotImplementedError
 
@@ -172,7 +174,7 @@ class Actor(Generic[M]):
         """Die together with the actor at `path`: an end of either but a normal one ends both.
 
         With `traps_links` this side gets `Broken` instead. When nobody runs there it is broken at
-        once.
+        once. Two incarnations are linked once, however often and from whichever side it is asked.
         """
         self._life.cell.system.link(self._life, path)
 
@@ -187,6 +189,12 @@ async def _run_helper(
     try:
         with helper.scope:
             await fn(*args)
+    except trio.Cancelled:
+        raise
+    except BaseException as error:
+        if (shown := speakable(error)) is not error:
+            raise shown from error
+        raise
     finally:
         helper.done = True
 
@@ -204,10 +212,17 @@ async def run_actor(life: Life) -> None:
     cell.runner.kind = actor.kind
     async with trio.open_nursery() as nursery:
         life.nursery = nursery
-        await actor.on_start()
-        life.ready()
-        await serve(life, actor.handle)
-        await actor.on_stop(life.stop_reason or life.quit_reason or "")
+        try:
+            await actor.on_start()
+            life.ready()
+            await serve(life, actor.handle)
+            await actor.on_stop(life.stop_reason or life.quit_reason or "")
+        except trio.Cancelled:
+            raise
+        except BaseException as error:
+            if (shown := speakable(error)) is not error:
+                raise shown from error
+            raise
         if nursery.child_tasks:
             nursery.cancel_scope.cancel(reason=f"{cell.path} ended")
 

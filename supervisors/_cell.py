@@ -13,7 +13,7 @@ import trio
 
 from supervisors._calls import Reply, Runner
 from supervisors._events import Settled
-from supervisors._exits import Crash, Exit, ExitKind
+from supervisors._exits import Crash, Exit, ExitKind, said
 from supervisors._links import Broken, Down, Watchers
 from supervisors._mailbox import Envelope, Mailbox, Shut
 from supervisors._spec import ChildSpec, SupervisorSpec, WhileDown
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from supervisors._system import System
 
 _SUPERVISOR = Shut(ActorGone, FailureKind.GONE, "a supervisor takes no messages")
+
+#: Where messages are kept for the next incarnation.
+_GOES_ON = (Settled.UP, Settled.WAITING, Settled.AGAIN)
 
 
 class Cell:
@@ -71,6 +74,11 @@ class Cell:
         """Whether this cell will never be lived in again."""
         return self.settled is Settled.FORGOTTEN
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether an incarnation runs that has become ready."""
+        return self.life is not None and self.life.is_ready
+
     def begin(self, incarnation: int, driver: Driver) -> Life:
         """A new life, for the driver to run."""
         assert self.life is None, f"{self.path}: a second incarnation"
@@ -86,7 +94,7 @@ class Cell:
     def settle(self, where: Settled, exit: Exit | None) -> None:
         """The supervisor has decided; the mailbox follows."""
         self.settled = where
-        if self.mailbox.shut is _SUPERVISOR or where in (Settled.UP, Settled.WAITING):
+        if self.mailbox.shut is _SUPERVISOR or where in _GOES_ON:
             return
         if where is Settled.PARKED:
             self.close(Shut(ActorParked, FailureKind.PARKED, f"parked: {exit}"))
@@ -124,6 +132,7 @@ class Life:
         "handled",
         "in_hand",
         "is_ready",
+        "links",
         "lost",
         "nursery",
         "parent",
@@ -160,6 +169,8 @@ class Life:
         self.deferred: dict[Reply[Any], None] | None = None
         #: How to undo its monitors and links.
         self.subscriptions: dict[Callable[[], None], None] | None = None
+        #: The lives it is linked with, each of which has this one here too.
+        self.links: set[Life] | None = None
         #: Invariant: true when a stop is wanted or a probe is in; the message loop tests only this.
         self.attention = cell.probe is not None
 
@@ -173,13 +184,13 @@ class Life:
         if self.supervisor is not None:
             self.supervisor.ask_stop(reason)
         else:
-            self.stop_reason = reason
+            self.stop_reason = said(reason)
             self.attention = True
             self.cell.mailbox.wake()
 
     def quit(self, reason: str) -> None:
         """End by itself, between two messages."""
-        self.quit_reason = reason
+        self.quit_reason = said(reason)
         self.attention = True
         self.cell.mailbox.wake()
 
@@ -187,7 +198,7 @@ class Life:
         """End at once: its task and helpers are cancelled; the first reason counts."""
         if self.doom is None:
             self.doom = Exit(kind, reason)
-        self.scope.cancel(reason=reason)
+        self.scope.cancel(reason=said(reason))
 
     def subscribe(self, undo: Callable[[], None]) -> None:
         """It has asked to be told something: call `undo` when it ends before it was told."""
@@ -219,7 +230,7 @@ class Life:
         exit = self._exit(crash, finished=finished)
         cell.last_exit = exit
         cell.life = None
-        cell.runner.waits_for = None
+        cell.runner.waits_for = cell.runner.also = None
         cell.runner.deadline = float("inf")
         kind = FailureKind.CRASHED if exit.abnormal else FailureKind.GONE
         failure = Failure(kind, cell.path, exit.detail or exit.kind.value, crash=crash)
@@ -229,14 +240,15 @@ class Life:
             reply.fail(failure)
         if cell.spec.mailbox.while_down is WhileDown.REFUSE and cell.mailbox.shut is None:
             cell.close(Shut(ActorGone, kind, f"down: {exit}"), crash)
-        cell.mailbox.discard_urgent(lambda message: isinstance(message, (Down, Broken)))
+        cell.mailbox.discard_urgent(lambda message: type(message) in (Down, Broken))
         for undo in list(self.subscriptions or ()):
             undo()
         if cell.probe is not None:
             cell.probe.ended(cell, exit)
         if cell.watchers is not None:
             watchers, cell.watchers = cell.watchers, None
-            watchers.tell(cell.path, exit)
+            for error in watchers.tell(cell.path, exit):
+                cell.system.hook_failed(cell.path, "a monitor", error)
         return exit
 
     def _exit(self, crash: Crash | None, *, finished: bool) -> Exit:

@@ -39,7 +39,7 @@ from supervisors._events import (
     Tell,
     Tick,
 )
-from supervisors._exits import Exit, ExitKind
+from supervisors._exits import Exit, ExitKind, said
 from supervisors._policy import Policy
 from supervisors._spec import ChildSpec, SupervisorSpec
 from supervisors.errors import ActorGone, Bug, GaveUp, NoSuchChild, SpecError, StartFailed
@@ -75,7 +75,11 @@ class SupervisorStats:
 
 
 class _Wish:
-    """Somebody waits for a child to come up (or to go down)."""
+    """Somebody waits for a child to come up (or to go down).
+
+    It goes into the inbox with its event and counts from when that is handled: what becomes of the
+    child before has nothing to do with it.
+    """
 
     __slots__ = ("error", "event", "exit", "for_up")
 
@@ -88,11 +92,14 @@ class _Wish:
     def settled(self, path: str, settle: Settle) -> bool:
         """Whether this is what it waited for, or the news that it will not come."""
         where, exit = settle.where, settle.exit
-        if where is Settled.UP:
+        if where is Settled.AGAIN:
+            # It did go down. Somebody's later wish brings it up, as if it had come after the stop.
+            if self.for_up:
+                return False
+        elif where is Settled.UP:
             if not self.for_up:
                 return False
         elif where is Settled.WAITING and not (self.for_up and exit is not None and exit.abnormal):
-            # Down for a moment: a stop goes on, and a start that was caught in a group restart too.
             return False
         elif self.for_up:
             self.error = StartFailed(path, exit or Exit(ExitKind.STOPPED))
@@ -123,7 +130,7 @@ class Driver:
         self.cells: dict[str, Cell] = {}
         self.life: Life | None = None
         self._system = system
-        self._inbox: deque[Event] = deque()
+        self._inbox: deque[tuple[Event, _Wish | None]] = deque()
         #: Commands that came up outside the loop and are for the loop; they go before the inbox.
         self._ahead: deque[Command] = deque()
         self._wishes: dict[str, list[_Wish]] = {}
@@ -131,6 +138,7 @@ class Driver:
         self._outcome: Done | GiveUp | None = None
         self._told_ready = False
         self._stop_asked = False
+        self._over = False
         self._restarts = 0
 
     # ---- posted from elsewhere, all sync --------------------------------------------------------
@@ -161,7 +169,7 @@ class Driver:
     def ask_stop(self, reason: str) -> None:
         """Stop all children in order, then end."""
         self._stop_asked = True
-        self._post(StopAll(reason))
+        self._post(StopAll(said(reason)))
 
     def add(self, spec: ChildSpec) -> _Wish:
         """Take a new child; its path is taken from now on."""
@@ -170,40 +178,34 @@ class Driver:
         if spec.id in self.cells:
             raise SpecError(f"{self.path}: has a child {spec.id!r} already")
         self._make_cell(spec)
-        wish = self._wish(spec.id, for_up=True)
-        self._post(AddChild(spec))
-        return wish
+        return self._post_wish(AddChild(spec), for_up=True)
 
     def stop_child(self, id: str, reason: str) -> _Wish:
         """Bring one child down for good."""
         self._check_child(id)
-        wish = self._wish(id, for_up=False)
-        self._post(StopChild(id, reason))
-        return wish
+        return self._post_wish(StopChild(id, said(reason)), for_up=False)
 
     def restart_child(self, id: str) -> _Wish:
         """Bring one child down, if it is up, and up."""
         self._check_open()
         self._check_child(id)
-        wish = self._wish(id, for_up=True)
-        self._post(RestartChild(id))
-        return wish
+        return self._post_wish(RestartChild(id), for_up=True)
 
     def _check_open(self) -> None:
-        if self.policy.closing or self._stop_asked:
+        if self.policy.closing or self._stop_asked or self._over:
             raise ActorGone(self.path, "the supervisor is stopping")
 
     def _check_child(self, id: str) -> None:
         if id not in self.cells:
             raise NoSuchChild(f"{self.path or 'root'}: no child {id!r}")
 
-    def _wish(self, id: str, *, for_up: bool) -> _Wish:
+    def _post_wish(self, event: Event, *, for_up: bool) -> _Wish:
         wish = _Wish(for_up=for_up)
-        self._wishes.setdefault(id, []).append(wish)
+        self._post(event, wish)
         return wish
 
-    def _post(self, event: Event) -> None:
-        self._inbox.append(event)
+    def _post(self, event: Event, wish: _Wish | None = None) -> None:
+        self._inbox.append((event, wish))
         self._wake()
 
     def _wake(self) -> None:
@@ -215,10 +217,10 @@ class Driver:
 
     async def run(self) -> str:
         """Run until stopped (returns the reason) or given up (raises `GaveUp`)."""
-        for spec in self.spec.children:
-            self._make_cell(spec)
-        self._inbox.appendleft(Boot())
+        self._inbox.appendleft((Boot(), None))
         try:
+            for spec in self.spec.children:
+                self._make_cell(spec)
             async with trio.open_nursery() as nursery:
                 while self._outcome is None:
                     self._turn(nursery)
@@ -240,16 +242,14 @@ class Driver:
         now = self._system.now()
         policy = self.policy
         if policy.wake_at <= now:
-            self._inbox.append(Tick())
+            self._inbox.append((Tick(), None))
         # Only what is here now: what a command posts is for the next turn.
         for _ in range(len(self._inbox)):
-            event = self._inbox.popleft()
-            if policy.closing and isinstance(event, (AddChild, RestartChild)):
-                self._too_late(event)
-                continue
-            if isinstance(event, (StopChild, RestartChild)) and event.id not in policy.children:
-                self._fail_wishes(event.id, NoSuchChild(f"{self.path}: {event.id!r} is gone"))
-                continue
+            event, wish = self._inbox.popleft()
+            if wish is not None:
+                assert isinstance(event, (AddChild, StopChild, RestartChild))
+                if not self._take(event, wish):
+                    continue
             for command in policy.handle(event, now):
                 self._do(command, nursery)
             if self._outcome is not None:
@@ -258,6 +258,21 @@ class Driver:
             self._told_ready = True
             if self.life is not None:
                 self.life.ready()
+
+    def _take(self, event: AddChild | StopChild | RestartChild, wish: _Wish) -> bool:
+        """Let a wish count from now on; false when its child is gone or it comes too late."""
+        policy = self.policy
+        id = event.spec.id if isinstance(event, AddChild) else event.id
+        if policy.closing and not isinstance(event, StopChild):
+            if isinstance(event, AddChild):
+                self._drop(id)
+            wish.failed(ActorGone(self.path, "the supervisor is stopping"))
+        elif id not in policy.children and not isinstance(event, AddChild):
+            wish.failed(NoSuchChild(f"{self.path or 'root'}: {id!r} is gone"))
+        else:
+            self._wishes.setdefault(id, []).append(wish)
+            return True
+        return False
 
     async def _sleep(self) -> None:
         """Until something is posted, or the next timer; not at all when there is work."""
@@ -338,19 +353,7 @@ class Driver:
         self.cells[spec.id] = cell
         return cell
 
-    # ---- wishes that cannot come true -----------------------------------------------------------
-
-    def _too_late(self, event: AddChild | RestartChild) -> None:
-        gone = ActorGone(self.path, "the supervisor is stopping")
-        if isinstance(event, AddChild):
-            self._drop(event.spec.id)
-            self._fail_wishes(event.spec.id, gone)
-        else:
-            self._fail_wishes(event.id, gone)
-
-    def _fail_wishes(self, id: str, error: Exception) -> None:
-        for wish in self._wishes.pop(id, ()):
-            wish.failed(error)
+    # ---- the end --------------------------------------------------------------------------------
 
     def _drop(self, id: str) -> None:
         cell = self.cells.pop(id)
@@ -359,12 +362,16 @@ class Driver:
 
     def _clear(self) -> None:
         """It is over: no path, no mailbox and no wish outlives it. Sync."""
+        self._over = True
         for id in list(self.cells):
             if self.cells[id].life is not None:
                 raise Bug(f"{self.cells[id].path}: outlived its supervisor")
             self._drop(id)
-        for id in list(self._wishes):
-            self._fail_wishes(id, ActorGone(self.path, "the supervisor ended"))
+        wishes = [wish for taken in self._wishes.values() for wish in taken]
+        wishes += [wish for _, wish in self._inbox if wish is not None]
+        self._wishes.clear()
+        for wish in wishes:
+            wish.failed(ActorGone(self.path, "the supervisor ended"))
 
     # ---- looking --------------------------------------------------------------------------------
 

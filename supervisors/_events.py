@@ -102,7 +102,8 @@ class Settled(Enum):
     """Where a child came to rest."""
 
     UP = "up"
-    WAITING = "waiting"  #: down until its backoff or its group's turn is over
+    WAITING = "waiting"  #: failed, and down until its backoff or its group's turn is over
+    AGAIN = "starting again"  #: down because it was asked to be, at once or soon to be up again
     DOWN = "down"  #: stays down, spec kept
     PARKED = "parked"
     FORGOTTEN = "forgotten"  #: spec dropped, path free

@@ -6,8 +6,9 @@ Pure: no trio, no clock. Anyone in the package may import it.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
+from typing import Any
 
 import attrs
 
@@ -71,6 +72,28 @@ VERDICTS: dict[ExitKind, dict[Restart, Verdict]] = {
 #: Exits that do not count as a failure.
 ORDERLY = (ExitKind.NORMAL, ExitKind.STOPPED)
 
+#: The name of a class itself, whatever its metaclass says.
+name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
+
+
+def said(value: object, how: Callable[[Any], str] = str) -> str:
+    """The text of an object that is not ours; never fails, whatever its ``__str__`` does.
+
+    Words about a child are made in the middle of its supervisor's work, where an exception would
+    end the whole tree.
+    """
+    if type(value) is str and how is str:
+        return value
+    text = None
+    try:
+        # A subclass of str could still fail later, when it is formatted.
+        text = str.__str__(how(value))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 a foreign method may raise anything
+        pass
+    return text if text is not None else f"({name_of(type(value))} without words: its own failed)"
+
 
 @attrs.frozen(eq=False)
 class Crash:
@@ -85,17 +108,17 @@ class Crash:
     @property
     def type_name(self) -> str:
         """Class name of the first exception that is not a group."""
-        return type(next(leaves(self.error))).__name__
+        return name_of(type(next(leaves(self.error))))
 
     @property
     def text(self) -> str:
-        """``Type: message`` for every exception in it, in order."""
-        return "; ".join(f"{type(leaf).__name__}: {leaf}" for leaf in leaves(self.error))
+        """``Type: message`` for every exception in it, in order. Never fails."""
+        return "; ".join(f"{name_of(type(leaf))}: {said(leaf)}" for leaf in leaves(self.error))
 
     @property
     def traceback(self) -> str:
-        """The whole traceback, formatted now; groups are shown as groups."""
-        return "".join(traceback.format_exception(self.error))
+        """The whole traceback, formatted now; groups are shown as groups. Never fails."""
+        return said(self.error, _formatted)
 
 
 @attrs.frozen
@@ -104,10 +127,11 @@ class Exit:
 
     `at` is in seconds of trio's clock. `swallowed_cancel` says that the actor was cancelled, kept
     the ``Cancelled`` to itself and returned: a bug in the actor that trio cannot show otherwise.
+    A `reason` that is no text becomes its text.
     """
 
     kind: ExitKind
-    reason: str = ""
+    reason: str = attrs.field(default="", converter=said)
     crash: Crash | None = attrs.field(default=None, eq=False)
     swallowed_cancel: bool = False
     at: float = attrs.field(default=0.0, eq=False)
@@ -125,11 +149,24 @@ class Exit:
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.detail}" if self.detail else self.kind.value
 
+    @property
+    def without_frames(self) -> Exit:
+        """The same in words alone: it keeps no traceback, and so nothing of the actor, alive."""
+        if self.crash is None:
+            return self
+        return attrs.evolve(self, reason=self.detail, crash=None)
+
+
+def _formatted(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
     """The exceptions in a group, depth first; a single exception is its own leaf."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from leaves(inner)
-    else:
-        yield error
+    left = [error]
+    while left:
+        each = left.pop()
+        if isinstance(each, BaseExceptionGroup):
+            left.extend(reversed(each.exceptions))
+        else:
+            yield each

@@ -6,9 +6,11 @@ Pure bookkeeping: it calls what it was given and owns no task. A monitor fires o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 
+from supervisors._contain import raised_by
 from supervisors._exits import Exit
 
 
@@ -50,18 +52,20 @@ class Watchers:
         return len(self._by_number)
 
     def add(self, number: int, tell: Callable[[Exit], None]) -> None:
-        """Tell this one too; `tell` must not fail or wait."""
+        """Tell this one too; `tell` must not wait."""
         self._by_number[number] = tell
 
     def remove(self, number: int) -> None:
         """Do not tell this one; nothing happens when it is not there."""
         self._by_number.pop(number, None)
 
-    def tell(self, path: str, exit: Exit) -> None:
-        """Tell each one, once."""
+    def tell(self, path: str, exit: Exit) -> list[BaseException]:
+        """Tell each one, once; what some of them raised, which keeps it from nobody else."""
+        errors = []
         for number in list(self._by_number):
             # One that is told may take back another.
             tell = self._by_number.pop(number, None)
-            if tell is not None:
-                tell(exit)
+            if tell is not None and (error := raised_by(partial(tell, exit))) is not None:
+                errors.append(error)
         assert not self._by_number, f"{path}: a watcher came while others were told"
+        return errors

@@ -103,7 +103,7 @@ class Mailbox:
         data = self._data
         if (
             len(data) >= self.max_items
-            or self.size + cost > self.max_size
+            or not 0 <= cost <= self.max_size - self.size
             or self.shut is not None
             or self._room
         ):

@@ -95,6 +95,8 @@ class Child:
     wanted: bool = True
     #: Started by hand and never up yet: a failure is the caller's to handle, not ours.
     fresh: bool = False
+    #: To be started again by hand, which a temporary child is too.
+    by_hand: bool = False
     #: Cancelled already, by a deadline of its start or its stop.
     cancelled: bool = False
     falling: bool = False
@@ -156,7 +158,6 @@ class Policy:
         """The commands that follow from `event` at `now` (seconds; never earlier than before)."""
         assert not self._ended, f"{event} after the end"
         self._now = now
-        self._out = []
         self._dispatch(event)
         self._advance()
         while self.wake_at <= now:
@@ -164,7 +165,9 @@ class Policy:
                 break
             self._fire_due()
             self._advance()
-        return self._out
+        # Nothing of them is kept: their exits hold on to the frames of what crashed.
+        out, self._out = self._out, []
+        return out
 
     @property
     def wake_at(self) -> float:
@@ -249,6 +252,7 @@ class Policy:
         assert not self.closing, "the driver refuses restarts while closing"
         child = self.children[event.id]
         child.wanted = True
+        child.by_hand = True
         child.failures = 0
         child.window = None
         if child.phase in (Phase.STARTING, Phase.UP):
@@ -293,19 +297,20 @@ class Policy:
         """It went down because we wanted it down, for good or for a moment."""
         if self.closing or not child.wanted:
             self._rest(child, exit)
-        elif child.spec.restart is Restart.TEMPORARY:
+        elif child.spec.restart is Restart.TEMPORARY and not child.by_hand:
             self._forget(child, exit)
-        elif child.rising or self._falling or self._rising:
-            # Started now, while its group still goes down, it would be stopped again at once.
-            self._raise_up([child])
-            self._out.append(Settle(child.spec.id, Settled.WAITING, exit))
         else:
-            self._start(child)
+            self._out.append(Settle(child.spec.id, Settled.AGAIN, exit))
+            if child.rising or self._falling or self._rising:
+                # Started now, while its group goes down, it would be stopped again at once.
+                self._raise_up([child])
+            else:
+                self._start(child)
 
     def _unasked(self, child: Child, exit: Exit, *, starting: bool) -> None:
         """It went down by itself."""
         if exit.abnormal:
-            self._exits.append(exit)
+            self._exits.append(exit.without_frames)
         verdict = VERDICTS[exit.kind][child.spec.restart]
         if starting and self._booting and self.spec.beyond is Beyond.ESCALATE:
             self._tell(Note.EXITED, child, str(exit), next="the supervisor fails", exit=exit)
@@ -390,7 +395,7 @@ class Policy:
                 for child in group
                 if child.wanted
                 and child.phase is not Phase.PARKED
-                and child.spec.restart is not Restart.TEMPORARY
+                and (child.spec.restart is not Restart.TEMPORARY or child.by_hand)
             ]
         )
 
@@ -473,6 +478,7 @@ class Policy:
         assert not self.closing, f"{child.spec.id}: started while closing"
         self._enter(child, Phase.STARTING)
         child.incarnation += 1
+        child.by_hand = False
         child.cancelled = False
         child.ready_at = math.inf
         self._set_timer(child, child.spec.start_within)

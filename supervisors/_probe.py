@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
 import trio
 
 from supervisors._calls import Receipt
+from supervisors._contain import raised_by
 from supervisors._events import Note
-from supervisors._exits import Exit
+from supervisors._exits import Exit, said
 from supervisors._mailbox import Envelope
 
 if TYPE_CHECKING:
@@ -135,14 +137,16 @@ class Probe:
             self.held = None
 
     def _hits(self, life: Life, number: int, hit: Predicate, message: object) -> bool:
-        try:
-            return hit(message)
-        except Exception as error:  # noqa: BLE001 who looks must not hurt what is looked at
-            del self.breakpoints[number]
-            life.cell.system.report(
-                Note.HOOK_FAILED, self.path, f"breakpoint {number} removed: {error!r}"
-            )
-            return False
+        # Who looks must not hurt what is looked at: truth is asked for here as well.
+        answer: list[bool] = []
+        error = raised_by(lambda: answer.append(bool(hit(message))))
+        if error is None:
+            return answer[0]
+        self.breakpoints.pop(number, None)
+        life.cell.system.report(
+            Note.HOOK_FAILED, self.path, f"breakpoint {number} removed: {said(error, repr)}"
+        )
+        return False
 
     def hold(self, cell: Cell, why: str) -> None:
         """Handle no further message until resumed; sync."""
@@ -210,12 +214,11 @@ class Probe:
         now = cell.system.now()
         event = TraceEvent(now, cell.path, cell.incarnation, kind, message, call, took)
         for number, sink in list(self.sinks.items()):
-            try:
-                sink(event)
-            except Exception as error:  # noqa: BLE001 who looks must not hurt what is looked at
-                del self.sinks[number]
+            error = raised_by(partial(sink, event))
+            if error is not None:
+                self.sinks.pop(number, None)
                 cell.system.report(
-                    Note.HOOK_FAILED, self.path, f"trace sink {number} removed: {error!r}"
+                    Note.HOOK_FAILED, self.path, f"trace sink {number} removed: {said(error, repr)}"
                 )
 
 

@@ -7,6 +7,7 @@ take, whether a wait would close a circle.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import trio
@@ -45,7 +46,8 @@ _NOBODY = Shut(ActorGone, FailureKind.GONE, "no actor at this path")
 class Ref(Generic[M]):
     """The actor at a path, whichever incarnation runs; equal to every other ref of that path.
 
-    Cheap to make and to send along in messages. `cost` is always the bytes a message holds on to.
+    Cheap to make and to send along in messages. `cost` is always the bytes a message holds on to;
+    one that is no number from 0 on is a `ValueError`.
     """
 
     __slots__ = ("_cell", "_system", "path")
@@ -87,17 +89,21 @@ class Ref(Generic[M]):
         waits. Raises what `cast` raises, and `WaitCycle` when the receiver waits for this sender.
 
         `on_lost` is called once when the message was sent and the actor ended before it was done
-        with it: while it waited, or in the middle of it. It is sync and must not raise.
+        with it (while it waited, or in the middle of it), or answered it with `Reject`. It is sync;
+        what it raises is reported and hurts nobody.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         mailbox = self._open_mailbox()
-        receipt = None if on_lost is None else Receipt(on_lost)
+        receipt = None if on_lost is None else Receipt(on_lost, self._on_lost_failed)
         if self._offer(mailbox, message, cost, receipt, urgent):
             await trio.lowlevel.cancel_shielded_checkpoint()
         elif self._refuse(mailbox, cost) and not urgent:
             await self._wait_for_room(mailbox, message, cost, receipt)
         else:
             raise MailboxFull(self.path, f"mailbox full: {_depth(mailbox)}")
+
+    def _on_lost_failed(self, error: BaseException) -> None:
+        self._system.hook_failed(self.path, "on_lost", error)
 
     # ---- calls ----------------------------------------------------------------------------------
 
@@ -143,6 +149,8 @@ class Ref(Generic[M]):
         self, message: object, within: float, cost: int, urgent: bool
     ) -> Reply[Any]:
         """One call, to its end: the reply that comes back is done."""
+        if isnan(within):
+            raise ValueError(f"{self.path}: a call within {within} s ends at no time")
         await trio.lowlevel.checkpoint_if_cancelled()
         runner = current_runner.get()
         deadline = self._system.now() + within
@@ -162,11 +170,17 @@ class Ref(Generic[M]):
                 if not self._offer(cell.mailbox, message, cost, reply, urgent):
                     await self._enter(cell.mailbox, message, cost, reply, urgent)
                 if runner is not None:
-                    runner.waits_for = reply
+                    if runner.waits_for is None:
+                        runner.waits_for = reply
+                    else:
+                        runner.waits(reply)
                 await reply.wait()
         finally:
             if runner is not None:
-                runner.waits_for = None
+                if runner.waits_for is reply and runner.also is None:
+                    runner.waits_for = None
+                else:
+                    runner.waited(reply)
             # Whoever gets to it later sees that nobody waits any more.
             reply.abandoned = not reply.done
         if not reply.done:
@@ -245,6 +259,8 @@ class Ref(Generic[M]):
 
     def _refuse(self, mailbox: Mailbox, cost: int) -> bool:
         """Whether the sender's kind waits for room; raises for a fault, or if waiting is vain."""
+        if not cost >= 0:  # NaN neither
+            raise ValueError(f"{self.path}: a cost of {cost} is not a number >= 0")
         if cost > mailbox.max_size:
             why = f"a message of {cost} bytes can never fit into {mailbox.max_size}"
             raise MessageTooLarge(self.path, why)
@@ -270,11 +286,12 @@ class Ref(Generic[M]):
         chain = cycle(runner, self._cell.runner)
         if chain:
             raise WaitCycle(chain)
-        runner.waits_for = self._cell.runner
+        receiver = self._cell.runner
+        runner.waits(receiver)
         try:
             await mailbox.wait_for_room(message, cost, reply)
         finally:
-            runner.waits_for = None
+            runner.waited(receiver)
 
     # ---- looking --------------------------------------------------------------------------------
 

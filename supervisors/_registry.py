@@ -54,7 +54,8 @@ class Registry:
         await trio.lowlevel.checkpoint()
         while True:
             cell = self._cells.get(path)
-            if cell is not None and cell.settled is Settled.UP:
+            # The life is asked too: its end is known before the supervisor hears of it.
+            if cell is not None and cell.settled is Settled.UP and cell.is_ready:
                 return cell
             event = self._waiting.get(path)
             if event is None:
@@ -76,11 +77,18 @@ class Registry:
 
     def children(self, path: str) -> list[str]:
         """Paths below `path` that are below no other path in between, sorted."""
-        found: list[str] = []
-        for inner in self.under(path):
-            if not found or not inner.startswith(found[-1] + "/"):
-                found.append(inner)
-        return found
+        start = len(path) + 1 if path else 0
+        return [inner for inner in self.under(path) if not self._has_parent(inner, start)]
+
+    def _has_parent(self, path: str, start: int) -> bool:
+        """Whether a path that ends at a "/" of this one, from `start` on, is there too."""
+        # The parent need not be its neighbour: "a-b" sorts between "a" and "a/b".
+        cut = path.find("/", start)
+        while cut >= 0:
+            if path[:cut] in self._cells:
+                return True
+            cut = path.find("/", cut + 1)
+        return False
 
     def __len__(self) -> int:
         return len(self._cells)

@@ -20,7 +20,7 @@ from supervisors._driver import Driver
 from supervisors._events import Note
 from supervisors._spec import SupervisorSpec
 from supervisors._system import Faults, Report, System
-from supervisors.errors import GaveUp
+from supervisors.errors import GaveUp, NameTaken
 
 #: Seconds after the ward was cancelled until `last_resort` is called.
 LAST_RESORT_AFTER = 2.0
@@ -52,7 +52,8 @@ async def run_tree(
     `seed` feeds all jitter. `report` is called with every `Report`; it must not wait. `keep` is how
     many recent messages each actor remembers for `sys.inspect`. `faults` is a plan.
 
-    Raises `GaveUp` when the root passes its intensity or does not boot.
+    Raises `GaveUp` when the root passes its intensity or does not boot, and `NameTaken` when two of
+    its own children have one path.
     """
     system = System(seed=seed, report=report, keep=keep, faults=faults)
     root = Driver(system, "", spec)
@@ -62,7 +63,7 @@ async def run_tree(
         received = stack.enter_context(trio.open_signal_receiver(*SIGNALS)) if signals else None
         task_status.started(system)
         reason = await ward.run(received)
-    if isinstance(reason, GaveUp):
+    if isinstance(reason, Exception):
         raise reason
     return reason
 
@@ -106,8 +107,8 @@ class _Ward:
         #: Ends when the tree is down.
         self._over = trio.CancelScope(shield=True)
 
-    async def run(self, received: AsyncIterator[int] | None) -> str | GaveUp:
-        outcome: str | GaveUp = "cancelled: not stopped in time"
+    async def run(self, received: AsyncIterator[int] | None) -> str | GaveUp | NameTaken:
+        outcome: str | GaveUp | NameTaken = "cancelled: not stopped in time"
         async with trio.open_nursery() as outer:
             outer.start_soon(self._sentinel, name="supervisors: sentinel")
             if self._last_resort is not None:
@@ -117,7 +118,7 @@ class _Ward:
             try:
                 with self._scope:
                     outcome = await self._root.run()
-            except GaveUp as error:
+            except (GaveUp, NameTaken) as error:
                 outcome = error
             self._over.cancel(reason="the tree is down")
             self._cut.cancel(reason="the tree is down")

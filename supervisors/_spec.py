@@ -90,9 +90,11 @@ class Backoff:
 
     def delay(self, failures: int, dice: float) -> float:
         """Seconds before the restart after `failures` earlier ones in a row; `dice` in [0, 1)."""
-        # The exponent is capped because factor**n overflows long before anyone notices.
-        base = min(self.cap, self.first * self.factor ** min(failures, 64))
-        return base * (1.0 + self.jitter * (2.0 * dice - 1.0))
+        try:
+            grown = self.first * float(self.factor) ** failures
+        except OverflowError:
+            grown = self.cap if self.first else 0.0
+        return min(self.cap, grown) * (1.0 + self.jitter * (2.0 * dice - 1.0))
 
 
 @attrs.frozen
@@ -111,8 +113,15 @@ class Intensity:
 
         Delays never shrink, so the densest window is the first one.
         """
-        longest = sum(backoff.delay(n, 1.0) for n in range(self.restarts))
-        return longest <= self.period
+        longest = last = 0.0
+        for n in range(self.restarts):
+            delay = backoff.delay(n, 1.0)
+            if n and delay == last:  # it has stopped growing
+                return longest + delay * (self.restarts - n) <= self.period
+            longest, last = longest + delay, delay
+            if longest > self.period:
+                return False
+        return True
 
 
 @attrs.frozen

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, Protocol
 
 import attrs
 import trio
 
-from supervisors._cell import Cell, Life
+from supervisors._cell import Life
+from supervisors._contain import raised_by
 from supervisors._driver import ChildInfo, Driver, SupervisorStats
 from supervisors._events import Note
-from supervisors._exits import Exit, ExitKind
+from supervisors._exits import Crash, Exit, ExitKind
 from supervisors._links import Broken, Down, Monitor
 from supervisors._probe import Probe, Strike
 from supervisors._ref import Ref
@@ -118,14 +120,18 @@ class System:
     def monitor(self, path: str, tell: Callable[[Down], None]) -> Monitor:
         """Call `tell` once when the actor at `path` ends; at once when nobody runs there.
 
-        Sync. `tell` runs in the middle of things: it must not wait or raise.
+        Sync. `tell` runs in the middle of things: it must not wait, and what it raises is reported
+        and hurts nobody.
         """
         self._numbers += 1
         number = self._numbers
         cell = self.registry.get(path)
         if cell is None or cell.life is None:
             last = cell.last_exit if cell is not None else None
-            tell(Down(path, number, last or Exit(ExitKind.LOST, "no actor at this path")))
+            down = Down(path, number, last or Exit(ExitKind.LOST, "no actor at this path"))
+            error = raised_by(partial(tell, down))
+            if error is not None:
+                self.hook_failed(path, "a monitor", error)
             return Monitor(number, path, lambda: None)
         watchers = cell.watch()
         watchers.add(number, lambda exit: tell(Down(path, number, exit)))
@@ -139,12 +145,18 @@ class System:
             last = cell.last_exit if cell is not None else None
             self._break(life, path, last or Exit(ExitKind.LOST, "no actor at this path"))
             return
-        self._link_one_way(life.cell, other)
-        self._link_one_way(cell, life)
+        if other is life or (life.links is not None and other in life.links):
+            return
+        self._link_one_way(life, other)
+        self._link_one_way(other, life)
 
-    def _link_one_way(self, ends: Cell, dying: Life) -> None:
-        """When the actor at `ends` ends, the life `dying` is to die."""
+    def _link_one_way(self, ending: Life, dying: Life) -> None:
+        """When the life `ending` ends, the life `dying` is to die."""
         number = self.number()
+        ends = ending.cell
+        if dying.links is None:
+            dying.links = set()
+        dying.links.add(ending)
 
         def undo() -> None:
             if ends.watchers is not None:
@@ -152,6 +164,8 @@ class System:
 
         def broken(exit: Exit) -> None:
             dying.unsubscribe(undo)
+            if dying.links is not None:
+                dying.links.discard(ending)
             # In an ordered stop of everything each actor gets its turn and its grace.
             if exit.kind is not ExitKind.NORMAL and not self.stopping:
                 self._break(dying, ends.path, exit)
@@ -176,10 +190,14 @@ class System:
             return
         cell = self.registry.get(path)
         incarnation = cell.incarnation if cell is not None else 0
-        try:
-            self._sink(Report(self.now(), note, path, incarnation, text, next, exit))
-        except Exception:  # noqa: BLE001 who looks must not hurt what is looked at
+        report = Report(self.now(), note, path, incarnation, text, next, exit)
+        # Who looks must not hurt what is looked at.
+        if raised_by(partial(self._sink, report)) is not None:
             self._sink = None
+
+    def hook_failed(self, path: str, what: str, error: BaseException) -> None:
+        """Report what a hook raised."""
+        self.report(Note.HOOK_FAILED, path, f"{what} failed: {Crash(error).text}")
 
     def new_probe(self, path: str) -> Probe | None:
         """What a new path is looked at with from its start, if anything."""
@@ -237,13 +255,17 @@ class SupervisorRef:
         return Ref(self._system, path)
 
     async def stop_child(self, id: str, reason: str = "stopped by hand") -> Exit:
-        """Bring a child down, to stay down, and say how it ended."""
+        """Bring a child down, to stay down, and say how it ended.
+
+        A restart by hand that comes while it stops is done after the stop, as if it had come then.
+        """
         exit = await self._system.driver(self.path).stop_child(id, reason).wait()
         return exit or Exit(ExitKind.STOPPED, reason)
 
     async def restart_child(self, id: str) -> Ref[Any]:
         """Stop it if it is up, with its group; start it, parked or not, its intensity forgotten.
 
+        A temporary child too; those of its group are forgotten, as in any restart of the group.
         Raises `StartFailed` when it does not come up.
         """
         driver = self._system.driver(self.path)

@@ -114,7 +114,8 @@ class CallFailed(SupervisorsError):
 class Reject(SupervisorsError):
     """Raised in a handler to answer a call with a refusal; the actor lives on.
 
-    Raised while handling a cast it has nobody to go to, and is a crash like any other.
+    Raised while handling a cast, or a send without `on_lost`, it has nobody to go to, and is a
+    crash like any other.
     """
 
     def __init__(self, reason: str, detail: object = None) -> None:

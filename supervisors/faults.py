@@ -18,7 +18,7 @@ import trio
 from supervisors._cell import Life
 from supervisors._contain import TaskLost
 from supervisors._events import Note
-from supervisors._exits import ExitKind
+from supervisors._exits import ExitKind, said
 
 
 class FaultKind(Enum):
@@ -102,7 +102,7 @@ class PlanFailed(AssertionError):
     """A scenario failed under a plan; `shortest` is the shortest plan found that still fails it."""
 
     def __init__(self, plan: Plan, shortest: Plan, error: BaseException) -> None:
-        super().__init__(f"{error!r}\nfails with {plan}\nand still with {shortest}")
+        super().__init__(f"{said(error, repr)}\nfails with {plan}\nand still with {shortest}")
         self.plan = plan
         self.shortest = shortest
 

@@ -217,6 +217,89 @@ async def test_a_circle_of_calls_is_refused_with_its_chain() -> None:
         assert trio.current_time() == 0
 
 
+class Caller(Actor[object]):
+    """Runs what it is sent, with itself."""
+
+    async def handle(self, message: Any) -> object:
+        return await message(self)
+
+
+async def _after(seconds: float, answer: object = "done") -> object:
+    await trio.sleep(seconds)
+    return answer
+
+
+@pytest.mark.parametrize(("short", "long"), [("b", "c"), ("c", "b")])
+@pytest.mark.parametrize("asked", [1.0, 0.0])
+async def test_a_handler_that_waits_for_many_at_once_is_part_of_the_circle_of_each(
+    short: str, long: str, asked: float
+) -> None:
+    answers: dict[str, object] = {}
+
+    async def back(me: Caller) -> object:
+        await trio.sleep(asked)
+        return await me.find("a").attempt(_after, within=8)
+
+    async def both(me: Caller) -> None:
+        async def one(path: str, message: object) -> None:
+            answers[path] = await me.find(path).attempt(message, within=9)
+
+        async with trio.open_nursery() as nursery:
+            for path in ("b", "c", "d"):  # the order in which they come first differs by `short`
+                message = back if path == long else (lambda _: _after(0.5))
+                nursery.start_soon(one, path, message)
+
+    specs = [ChildSpec(path, Caller) for path in "abcd"]
+    async with running(SupervisorSpec(specs)) as system:
+        await system.wait_for("d")
+        await system.ref("a").call(both, within=10)
+        assert trio.current_time() == max(asked, 0.5)
+        refused = answers[long]
+        assert isinstance(refused, Failure)
+        assert refused.kind is FailureKind.CYCLE
+        assert refused.chain == (long, "a", long)
+        assert answers[short] == answers["d"] == "done"
+        cell = system.ref("a").cell
+        assert cell is not None
+        assert (cell.runner.waits_for, cell.runner.also) == (None, None)
+
+
+async def test_a_longer_circle_through_a_handler_that_waits_for_many_is_told_whole() -> None:
+    async def back(me: Caller) -> object:
+        await trio.sleep(1)
+        return await me.find("a").attempt(_after, within=7)
+
+    async def on(me: Caller) -> object:
+        return await me.find("d").attempt(back, within=8)
+
+    async def both(me: Caller) -> object:
+        answers: list[object] = []
+
+        async def one(path: str, message: object) -> None:
+            answers.append(await me.find(path).attempt(message, within=9))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one, "b", lambda _: _after(3))
+            nursery.start_soon(one, "c", on)
+        return answers
+
+    specs = [ChildSpec(path, Caller) for path in "abcd"]
+    async with running(SupervisorSpec(specs)) as system:
+        await system.wait_for("d")
+        answers = await system.ref("a").call(both, within=10)
+        (refused,) = [answer for answer in answers if isinstance(answer, Failure)]
+        assert refused.chain in (("d", "a", "c", "d"), ("d", "a", "c", "d")[::-1])
+        assert await system.ref("a").attempt(lambda _: _after(0), within=1) == "done"
+
+
+async def test_a_call_within_no_number_of_seconds_is_refused() -> None:
+    async with running(tree(fake("a", Log()))) as system:
+        a = await system.wait_for("a")
+        for ask in (a.call, a.attempt):
+            with pytest.raises(ValueError, match="within nan"):
+                await ask("x", within=float("nan"))
+
+
 async def test_a_call_to_oneself_is_a_circle_of_one() -> None:
     async with running(SupervisorSpec([ChildSpec("a", Relay, ("a",))])) as system:
         failure = await (await system.wait_for("a")).call("hello", within=50)

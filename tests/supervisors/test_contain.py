@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from typing import Any
+
 import pytest
 import trio
 
@@ -9,8 +13,10 @@ from supervisors import (
     Actor,
     Bug,
     ChildSpec,
+    Down,
     Exit,
     ExitKind,
+    Failure,
     GaveUp,
     Intensity,
     Note,
@@ -105,16 +111,166 @@ async def test_a_shield_longer_than_the_grace_is_reported_as_stuck_and_waited_fo
     assert trio.current_time() == 20
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-async def test_what_is_not_the_childs_to_decide_goes_through(error: type[BaseException]) -> None:
-    class Interrupted(Actor[object]):
-        async def handle(self, message: object) -> None:
-            raise error
+class Raises(Actor[object]):
+    """Raises what it is sent; in a helper when that stands in a tuple."""
 
-    with pytest.RaisesGroup(error, flatten_subgroups=True):
-        async with running(SupervisorSpec([ChildSpec("a", Interrupted)])) as system:
-            (await system.wait_for("a")).cast("go")
+    async def handle(self, message: object) -> object:
+        if isinstance(message, BaseException):
+            raise message
+        if isinstance(message, tuple):
+            self.spawn(self.handle, *message)
+        return message
+
+
+async def test_what_is_not_the_childs_to_decide_goes_through() -> None:
+    with pytest.RaisesGroup(KeyboardInterrupt, flatten_subgroups=True):
+        async with running(SupervisorSpec([ChildSpec("a", Raises)])) as system:
+            (await system.wait_for("a")).cast(KeyboardInterrupt())
             await trio.sleep_forever()
+
+
+class Own(BaseException):
+    """A class of somebody's beside `Exception`."""
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (GeneratorExit(), "GeneratorExit: "),
+        (Own("mine"), "Own: mine"),
+        (BaseExceptionGroup("both", [SystemExit(1), ValueError("x")]), "SystemExit: 1; ValueError"),
+    ],
+)
+@pytest.mark.parametrize("in_helper", [False, True])
+async def test_what_is_the_childs_own_is_its_crash_and_nobody_elses(
+    error: BaseException, text: str, in_helper: bool
+) -> None:
+    log = Log()
+    spec = tree(ChildSpec("a", Raises), fake("b", log))
+    async with leak_check(), running(spec) as system:
+        a, b = await system.wait_for("a"), await system.wait_for("b")
+        a.cast((error,) if in_helper else error)
+        await trio.sleep(1)
+        last = system.supervisor().which_children()[0].last_exit
+        assert str(last).startswith(f"crashed: {text}")
+        assert await a.call("again", within=1) == "again"
+        assert await b.call("hello", within=1) == "hello"
+    assert log == ["start b", "stop b"]
+
+
+async def test_a_group_that_cannot_be_divided_is_contained_all_the_same() -> None:
+    class Whole(BaseExceptionGroup[BaseException]):
+        def derive(self, _: Any) -> Any:
+            raise TypeError("one piece")
+
+    class Stuck(Actor[object]):
+        async def handle(self, message: object) -> None:
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled as cancelled:
+                raise Whole("whole", [cancelled, ValueError("x")]) from None
+
+    async with leak_check(), running(tree(ChildSpec("a", Stuck))) as system:
+        a = await system.wait_for("a")
+        a.cast("go")
+        await trio.sleep(1)
+        sys.kill(a)
+        await trio.sleep(1)
+        assert a.alive
+        exit = system.supervisor().which_children()[0].last_exit
+        assert exit is not None
+        assert exit.kind is ExitKind.CRASHED
+
+
+class Mute(Exception):
+    """One whose methods for people fail, which a nursery of trio's cannot stand either."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("in_helper", [False, True])
+async def test_an_exception_that_cannot_be_put_into_words_ends_its_actor_alone(
+    in_helper: bool,
+) -> None:
+    reports: list[Report] = []
+    async with leak_check(), running(tree(ChildSpec("a", Raises)), report=reports.append) as system:
+        a = await system.wait_for("a")
+        failure = await a.attempt((Mute(),) if in_helper else Mute(), within=1)
+        await trio.sleep(1)
+        assert in_helper or isinstance(failure, Failure)
+        assert await a.call("again", within=1) == "again"
+    (exited,) = [report for report in reports if report.note is Note.RESTARTING]
+    assert "Mute" in exited.text
+    assert exited.exit is not None
+    assert exited.exit.crash is not None
+    assert "Mute" in exited.exit.crash.traceback
+
+
+async def test_hooks_that_run_in_the_middle_of_an_end_hurt_nobody() -> None:
+    reports: list[Report] = []
+    downs: list[Down] = []
+
+    def hurt(_: object) -> None:
+        raise SystemExit("from a hook")
+
+    async with leak_check(), running(tree(ChildSpec("a", Raises)), report=reports.append) as system:
+        a = await system.wait_for("a")
+        system.monitor("a", hurt)
+        system.monitor("a", downs.append)
+        sys.trace(a, hurt)
+        sys.break_when(a, hurt)  # type: ignore[arg-type]
+        await a.send(ValueError("x"), on_lost=hurt)
+        await trio.sleep(1)
+        assert await a.call("again", within=1) == "again"
+        system.monitor("nobody", hurt)
+    assert len(downs) == 1
+    texts = [report.text for report in reports if report.note is Note.HOOK_FAILED]
+    assert [text.split(":")[0] for text in texts] == [
+        "breakpoint 4 removed",
+        "trace sink 3 removed",
+        "on_lost failed",
+        "a monitor failed",
+        "a monitor failed",
+    ]
+
+
+async def test_a_reporter_that_raises_anything_is_taken_out() -> None:
+    def hurt(_: object) -> None:
+        raise SystemExit
+
+    async with leak_check(), running(tree(ChildSpec("a", Raises)), report=hurt) as system:
+        a = await system.wait_for("a")
+        assert await a.call("hello", within=1) == "hello"
+
+
+async def test_nothing_of_a_child_is_kept_alive_once_it_is_forgotten() -> None:
+    class Big:
+        pass
+
+    class Holder(Raises):
+        def __init__(self) -> None:
+            self.big = Big()
+            held.append(weakref.ref(self.big))
+
+    held: list[weakref.ref[Big]] = []
+    async with running(tree(dynamic=True)) as system:
+        supervisor = system.supervisor()
+        await supervisor.start_child(ChildSpec("a", Holder, restart=TEMPORARY))
+        system.ref("a").cast(ValueError("x"))
+        await trio.sleep(1)
+        gc.collect()
+        assert held[0]() is None
+
+
+async def test_the_exits_of_a_supervisor_that_gave_up_are_words() -> None:
+    with pytest.raises(GaveUp) as caught:
+        await run_tree(tree(fake("a", Log(), on_start=Deed.CRASH)))
+    assert [exit.crash for exit in caught.value.exits] == [None]
+    assert "ValueError: a crashed as told" in caught.value.exits[0].reason
 
 
 async def test_a_fatal_error_in_a_group_with_an_ordinary_one_goes_through_alone() -> None:

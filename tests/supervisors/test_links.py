@@ -200,6 +200,38 @@ async def test_an_actor_that_traps_links_lives_and_is_told() -> None:
         assert log == ["broken a killed"]
 
 
+async def test_linking_twice_is_one_link_from_whichever_side() -> None:
+    log, other = Log(), Log()
+    children = [ChildSpec("a", Trapper, (other,)), ChildSpec("t", Trapper, (log,))]
+    async with running(tree(*children)) as system:
+        t, a = await system.wait_for("t"), await system.wait_for("a")
+        for _ in range(2):  # once more after both were told: a new incarnation is a new link
+            await t.call(("link", "a"), within=1)
+            await t.call(("link", "a"), within=1)
+            await a.call(("link", "t"), within=1)
+            sys.kill(a)
+            await trio.sleep(1)
+        assert log == ["broken a killed"] * 2
+        sys.kill(t)
+        await trio.sleep(1)
+        assert "broken t killed" not in other
+        for ref in (t, a):
+            assert ref.cell is not None
+            assert ref.cell.life is not None
+            assert not ref.cell.life.links
+
+
+async def test_a_link_to_oneself_is_none() -> None:
+    log = Log()
+    async with running(tree(ChildSpec("t", Trapper, (log,)))) as system:
+        t = await system.wait_for("t")
+        await t.call(("link", "t"), within=1)
+        sys.kill(t)
+        await trio.sleep(1)
+        assert log == ["crash t"]
+        assert t.alive
+
+
 async def test_in_an_ordered_stop_of_everything_links_do_not_jump_the_queue() -> None:
     log = Log()
     other = Log()

@@ -340,6 +340,23 @@ async def test_a_message_over_the_byte_bound_is_refused_whoever_sends_it() -> No
         assert failure.kind is FailureKind.FULL
 
 
+@pytest.mark.parametrize("cost", [-1, -(10**9), float("nan")])
+async def test_a_cost_that_is_no_size_is_refused_and_does_not_spoil_the_sum(cost: int) -> None:
+    async with running(tree(fake("a", Log(), mailbox=MailboxSpec(size=100)))) as system:
+        a = await system.wait_for("a")
+        with pytest.raises(ValueError, match="cost"):
+            a.cast("x", cost=cost)
+        with pytest.raises(ValueError, match="cost"):
+            await a.send("x", cost=cost)
+        with pytest.raises(ValueError, match="cost"):
+            await a.call("x", within=1, cost=cost)
+        a.cast("free", cost=0)
+        figures = a.statistics()
+        assert figures is not None
+        assert figures.size == 0
+        assert await a.call("x", within=1, cost=100) == "x"
+
+
 class Pusher(Actor[str]):
     """Waits inside its handler for room at a peer that does the same."""
 

@@ -64,6 +64,19 @@ async def test_what_waits_is_lost_when_its_actor_is_not_started_again() -> None:
         assert [each.kind for each in lost] == [FailureKind.GONE] * 2
 
 
+async def test_a_rejected_send_tells_and_a_rejected_cast_is_a_crash() -> None:
+    lost: list[Failure] = []
+    async with running(tree(fake("a", Log()))) as system:
+        ref = await system.wait_for("a")
+        await ref.send(Deed.REJECT, on_lost=lost.append)
+        await settle()
+        assert sys.inspect(ref).restarts == 0
+        await ref.send(Deed.REJECT)
+        await settle()
+        assert sys.inspect(ref).restarts == 1
+    assert [each.kind for each in lost] == [FailureKind.REJECTED]
+
+
 async def test_a_trace_does_not_take_it_for_a_call() -> None:
     async with running(tree(fake("a", Log()))) as system:
         ref = await system.wait_for("a")

@@ -30,6 +30,19 @@ async def test_paths_are_listed_in_order_by_what_they_are_under() -> None:
         assert len(registry) == 5
 
 
+async def test_a_sibling_whose_name_goes_on_with_a_character_below_the_slash_hides_nobody() -> None:
+    paths = ["a", "a/x", "a/x/y", "a-b", "a-b/c", "a.c", "a b", "b/x", "b/x/y", "b/x-", "c//d"]
+    children = [fake(str(n), Log(), path=path) for n, path in enumerate(paths)]
+    async with running(tree(*children)) as system:
+        await system.wait_for(paths[-1])
+        children_of = system.registry.children
+        assert children_of("") == ["a", "a b", "a-b", "a.c", "b/x", "b/x-", "c//d"]
+        assert children_of("a") == ["a/x"]
+        assert children_of("a/x") == ["a/x/y"]
+        assert children_of("b") == ["b/x", "b/x-"]
+        assert children_of("c") == ["c//d"]
+
+
 async def test_waiters_wake_when_a_path_comes_up() -> None:
     async with running(tree(ChildSpec("d", tree(dynamic=True)))) as system:
         found: list[Ref[object]] = []

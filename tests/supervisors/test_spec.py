@@ -84,6 +84,32 @@ def test_the_backoff_grows_to_its_cap_and_jitters_around_it() -> None:
     assert backoff.delay(10_000, 0.5) == 5.0
 
 
+@pytest.mark.parametrize("factor", [1, 1.0, 2, 65_536, 1e6, 1e300])
+def test_no_factor_and_no_number_of_failures_is_too_much(factor: float) -> None:
+    backoff = Backoff(first=0.5, factor=factor, cap=7.0, jitter=0.0)
+    delays = [backoff.delay(n, 0.5) for n in (0, 1, 63, 64, 1000, 10**9)]
+    assert delays == sorted(delays)
+    assert delays[0] == 0.5
+    assert delays[-1] == (0.5 if factor == 1 else 7.0)
+    assert Backoff(first=0.0, factor=factor, jitter=0.0).delay(10**9, 0.5) == 0.0
+
+
+def test_a_slow_growth_goes_on_to_the_cap() -> None:
+    backoff = Backoff(first=1.0, factor=1.01, cap=30.0, jitter=0.0)
+    assert backoff.delay(100, 0.5) == pytest.approx(1.01**100)
+    assert backoff.delay(400, 0.5) == 30.0
+
+
+@pytest.mark.parametrize("restarts", [51, 10_000, 10**12])
+def test_a_large_intensity_is_refused_or_taken_but_never_an_overflow(restarts: int) -> None:
+    wild = Backoff(factor=1e9)
+    with pytest.raises(SpecError, match="never passes"):
+        SupervisorSpec([child("a", 1)], intensity=Intensity(restarts, 60.0), backoff=wild)
+    at_once = Backoff(first=0.0, jitter=0.0)
+    SupervisorSpec([child("a", 1)], intensity=Intensity(restarts, 60.0), backoff=at_once)
+    assert Intensity(restarts, restarts * 40.0).reachable_with(wild)
+
+
 def test_stopping_in_turn_takes_the_sum_and_together_the_longest() -> None:
     children = [child("a", 2), child("b", 3)]
     assert SupervisorSpec(children).stop_time == 5
