@@ -210,7 +210,7 @@ class Workers:
         self._end_in(worker.talk, outcome)
 
     def _end_in(self, talk: Conversation, outcome: ev.Outcome) -> None:
-        talk.unlink()
+        talk.turn_is_over()
         if end_turn(self._host, talk.channel, outcome):
             self._moved(talk.channel)
 
