@@ -57,6 +57,7 @@ from actors.messages import (
     StartTurn,
     TurnBegan,
 )
+from actors.outputs import OutputDue
 from actors.paging import page_before, page_to
 from actors.rules import chat as rules
 from actors.run import Aside, Engine, Run, watch, work
@@ -96,6 +97,7 @@ Incoming: TypeAlias = (
     | Authorize
     | ClientsMoved
     | ClientSilent
+    | OutputDue
     | AgentReplaced
     | Relocate
     | Errand
@@ -191,6 +193,8 @@ class Chat(Actor[Incoming]):
                 self._start_turn(message.message, message.client_id)
             case ClientsMoved():
                 self._hearing.clients_moved()
+            case OutputDue():
+                self._hearing.output_due(message)
             case ClientSilent():
                 self._hearing.client_silent(message)
             case Relocate():

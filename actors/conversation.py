@@ -15,6 +15,7 @@ import attrs
 from actors.desk import Desk
 from actors.host import Host
 from actors.ledger import Channel
+from actors.outputs import Outputs
 from actors.turn import actions_beside, actions_for
 from actors.waits import Waits, refusal
 from ahpd.agents import events as ev
@@ -22,7 +23,7 @@ from ahpd.agents.port import Answer
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.tools import ToolResultContent, ToolResultSubagentContent
-from supervisors import Ref
+from supervisors import Actor
 
 #: Gives the agent an answer. Sync, and harmless when there is no agent any more.
 Tell: TypeAlias = Callable[[Answer], None]
@@ -35,10 +36,11 @@ class Conversation:
     """See the module. `waits` is the agent's, of all chats that it fills."""
 
     def __init__(
-        self, host: Host, channel: Channel, actor: Ref[Any], waits: Waits, tell_agent: Tell
+        self, host: Host, channel: Channel, actor: Actor[Any], waits: Waits, tell_agent: Tell
     ) -> None:
         self.channel = channel
-        self.desk = Desk(host, channel, actor)
+        self.desk = Desk(host, channel, actor.ref)
+        self._outputs = Outputs(actor, channel.uri)
         self._waits = waits
         self._tell_agent = tell_agent
         #: The chats of the workers that calls of the running turn have started, by call.
@@ -56,11 +58,29 @@ class Conversation:
         What the agent asks and nobody can see is refused at once (hazard B28). Raises `ParseError`
         for what no JSON text can hold.
         """
-        turn = self.state.active_turn
-        if turn is None:
+        if self.state.active_turn is None:
             self.refuse(event)
             return False
-        event = self._with_link(event)
+        match event:
+            case ev.ToolOutput() if not self._outputs.may_say(event):
+                return False
+            case ev.ToolReady() | ev.ToolFinished():
+                self._outputs.forget(event.call_id)
+            case ev.ToolNeedsAuth():
+                self.output_due(event.call_id)  # a call that pauses keeps what it has
+            case _:
+                pass
+        return self._say(event)
+
+    def output_due(self, call_id: str) -> bool:
+        """Say what output of a call is held; whether there was any."""
+        event = self._outputs.take(call_id)
+        return event is not None and self._say(event)
+
+    def _say(self, event: ev.Event) -> bool:
+        turn, event = self.state.active_turn, self._with_link(event)
+        if turn is None:
+            return False
         said = moved = False
         for action in actions_for(turn, event):
             if self.desk.say(action):
@@ -103,9 +123,10 @@ class Conversation:
         )
         return self.desk.say(action)
 
-    def unlink(self) -> None:
-        """The turn is over, and its calls with it."""
+    def turn_is_over(self) -> None:
+        """Its calls are over with it."""
         self._links.clear()
+        self._outputs.clear()
 
     def _with_link(self, event: ev.Event) -> ev.Event:
         """The same with the worker's chat in it, when it brings content of a call that has one."""

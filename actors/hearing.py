@@ -15,6 +15,7 @@ from actors.conversation import Conversation
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import AgentChanged, Authorize, ChatTitled
+from actors.outputs import OutputDue
 from actors.run import Engine
 from actors.telling import tell
 from actors.workers import Workers
@@ -24,6 +25,7 @@ from ahpd.agents.port import Authorized
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.session import SessionState
+from ahpd.protocol.uris import URI
 from ahpd.reducers.change import id_of
 from supervisors import Actor, Ref
 
@@ -56,7 +58,7 @@ class Hearing:
         self._host = host
         self._channel = channel
         self._engine = engine
-        self._actor = actor.ref
+        self._actor = actor
         self._calls = ClientCalls(host, actor)
         self._session = session
         self._moved = moved
@@ -68,6 +70,7 @@ class Hearing:
             hear=self._hear,
             hear_beside=self._hear_beside,
             tell_agent=engine.tell,
+            release=lambda over: self._release(lambda chat: chat == over),
             moved=moved,
         )
 
@@ -144,6 +147,14 @@ class Hearing:
         for talk in self._calls.match(map(self.talk_in, mine), session):
             self._moved(talk.channel)
 
+    def output_due(self, message: OutputDue) -> None:
+        """Output of a call was held back for long enough."""
+        channel = self._host.ledger.find(message.chat)
+        if channel is not None and channel.path == self._channel.path:
+            talk = self.talk_in(channel)
+            if talk.output_due(message.call_id):
+                self._moved(channel)
+
     def client_silent(self, message: ClientSilent) -> None:
         """The client of a call has had its time."""
         channel = self._host.ledger.find(message.chat)
@@ -181,7 +192,7 @@ class Hearing:
 
     def turn_is_over(self, turn_id: str, outcome: Outcome) -> None:
         """What was going on in the turn has ended too."""
-        self.talk.unlink()
+        self.talk.turn_is_over()
         self._calls.turn_over(self.talk)
         self._workers.end_turn(turn_id, outcome)
 
@@ -193,5 +204,9 @@ class Hearing:
 
     def release(self) -> None:
         """Nobody answers any more what was asked in turns that are over (R-11.15)."""
-        for answer in self._engine.waits.release(keep=self._workers.running_in()):
+        running = self._workers.running_in()
+        self._release(lambda chat: chat not in running)
+
+    def _release(self, is_over: Callable[[URI], bool]) -> None:
+        for answer in self._engine.waits.release(is_over):
             self._engine.tell(answer)

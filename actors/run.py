@@ -28,8 +28,9 @@ from actors.messages import (
     RunOver,
     SilenceDue,
 )
+from actors.outputs import weight
 from actors.waits import Waits
-from ahpd.agents.events import Event, Failed, Outcome, Stopped, WorkerSays
+from ahpd.agents.events import Event, Failed, Outcome, Stopped, ToolFinished, ToolOutput, WorkerSays
 from ahpd.agents.port import Agent, AgentFailed, Answer, Backend, OpenRequest, Prompt, Tunable
 from ahpd.protocol.model import Object
 from ahpd.protocol.uris import URI
@@ -251,8 +252,14 @@ async def watch(run: Run, limit: float, chat: Ref[Any]) -> None:
 
 def _weight(events: Sequence[Event]) -> int:
     """Bytes that these events hold on to, roughly: what bounds the chat's mailbox."""
-    return sum(
-        64
-        + (_weight(each.events) if isinstance(each, WorkerSays) else len(getattr(each, "text", "")))
-        for each in events
-    )
+    return sum(64 + _held(event) for event in events)
+
+
+def _held(event: Event) -> int:
+    match event:
+        case WorkerSays():
+            return _weight(event.events)
+        case ToolOutput() | ToolFinished():
+            return weight(event.content)
+        case _:
+            return len(getattr(event, "text", ""))

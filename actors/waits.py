@@ -6,7 +6,7 @@ it asked; when nobody can see the question, at once; and when the turn ends, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ahpd.agents import events as ev
@@ -62,9 +62,9 @@ class Waits:
         """Somebody answers in that chat; False when the agent does not wait for that."""
         return self._refusals.pop((chat, type(answer), about(answer)), None) is not None
 
-    def release(self, keep: Collection[URI] = ()) -> Sequence[Answer]:
-        """The answers to what nobody will answer any more; what waits in these chats is kept."""
-        gone = [key for key in self._refusals if key[0] not in keep]
+    def release(self, is_over: Callable[[URI], bool] = lambda _: True) -> Sequence[Answer]:
+        """The answers to what nobody will answer any more, in the chats where that `is_over`."""
+        gone = [key for key in self._refusals if is_over(key[0])]
         return [self._refusals.pop(key) for key in gone]
 
 

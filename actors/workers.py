@@ -57,7 +57,8 @@ class Workers:
     """The workers of the agent that fills one chat, with the workers of those.
 
     `hear` takes what a worker says while it runs, `hear_beside` what it says when it does not;
-    `open_talk` makes the conversation of a channel, `moved` says that something happened there.
+    `open_talk` makes the conversation of a channel; `release` answers what is still asked in a chat
+    that is over; `moved` says that something happened in one.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Workers:
         hear: Hear,
         hear_beside: Hear,
         tell_agent: Callable[[Answer], None],
+        release: Callable[[URI], None],
         moved: Callable[[Channel], None],
     ) -> None:
         self._host = host
@@ -77,6 +79,7 @@ class Workers:
         self._hear = hear
         self._hear_beside = hear_beside
         self._tell_agent = tell_agent
+        self._release = release
         self._moved = moved
         self._workers: dict[str, Worker] = {}
         #: Conversations of all worker chats that were needed, by chat.
@@ -117,6 +120,7 @@ class Workers:
                 worker = self._workers.get(event.worker)
                 if worker is not None:
                     self._end(worker, event.outcome)
+                    self._release(worker.talk.channel.uri)
 
     def _says(self, event: ev.WorkerSays) -> None:
         worker = self._workers.get(event.worker)
@@ -206,7 +210,7 @@ class Workers:
         self._end_in(worker.talk, outcome)
 
     def _end_in(self, talk: Conversation, outcome: ev.Outcome) -> None:
-        talk.unlink()
+        talk.turn_is_over()
         if end_turn(self._host, talk.channel, outcome):
             self._moved(talk.channel)
 

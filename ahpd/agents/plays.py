@@ -98,7 +98,7 @@ class Emit:
 
 @attrs.frozen
 class Pause:
-    """Wait until `ms` have passed since the step began, or since its last `Ask` was answered.
+    """Wait until `ms` have passed since the step began, its last `Wait` or the last `Mark`.
 
     `talks`: a steering message may be said meanwhile.
     """
@@ -117,6 +117,11 @@ class Wait:
 
 
 @attrs.frozen
+class Mark:
+    """Time is counted from here: a step within the step begins."""
+
+
+@attrs.frozen
 class Later:
     """Send the events `ms` from now, whatever becomes of the turn."""
 
@@ -131,7 +136,7 @@ class End:
     outcome: Outcome
 
 
-Move: TypeAlias = Emit | Pause | Wait | Later | End
+Move: TypeAlias = Emit | Pause | Wait | Mark | Later | End
 Play: TypeAlias = Generator[Move, Any, None]
 
 
@@ -343,6 +348,7 @@ def _play_worker(step: WorkerStep, scene: Scene) -> Play:
     )
     for number, inner in enumerate(step.worker.steps, 1):
         part = attrs.evolve(scene, turn_id=worker, prompt=title, place=number)
+        yield Mark()
         outcome = yield from _as_worker(worker, play(inner, part))
         if outcome is not None:
             failed = ToolFinished(worker, success=False, message=f"{title}: failed", error="failed")

@@ -31,7 +31,7 @@ import attrs
 import trio
 
 from ahpd.agents.events import Done, Event, Outcome, ServerChanged, Stopped, TextChunk
-from ahpd.agents.plays import Emit, End, Later, Pause, Play, Scene, Wait, play
+from ahpd.agents.plays import Emit, End, Later, Mark, Pause, Play, Scene, Wait, play
 from ahpd.agents.port import (
     AgentFailed,
     Answer,
@@ -291,6 +291,8 @@ class _Turn:
                     self._asking, self._answer = (kind, about), None
                     await self._emit(events)
                     answer = await self._answered()
+                    start = trio.current_time()
+                case Mark():
                     start = trio.current_time()
                 case Later(ms, events):
                     self._backend.put_off(ms / 1000, events)

@@ -64,6 +64,12 @@ class LimitsConfig:
     grace_seconds: float = _seconds(30.0)
     #: Seconds that a cancelled agent may take to stop before it is made to.
     cancel_seconds: float = _seconds(10.0)
+    #: Seconds that an agent may say nothing in a turn in which it does not wait for people.
+    silence_seconds: float = _setting(
+        0.0,
+        "a number of seconds from 0 (without a limit) to 86400",
+        lambda value: 0 <= value <= 86_400,
+    )
     #: Seconds that a request may wait for another part of the host.
     request_seconds: float = _seconds(30.0)
     #: Requests of one connection that may be open at a time; more wait unread.

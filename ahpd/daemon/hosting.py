@@ -34,6 +34,7 @@ def build_host(config: Config, *, seed: int, paths: Iterable[Path]) -> Host:
         client_queue_bytes=limits.client_queue_bytes,
         grace=limits.grace_seconds,
         cancel_within=limits.cancel_seconds,
+        silence_limit=limits.silence_seconds,
         request_within=limits.request_seconds,
         open_requests=limits.open_requests,
         page=limits.page_turns,

@@ -142,6 +142,38 @@ async def test_a_new_agent_goes_back_too_and_one_that_fails_to_ends_the_turn_and
         assert (await at_work(it.agent, "t4")).rewinds == ["t1"]
 
 
+async def test_an_agent_that_takes_for_ever_to_go_back_can_be_cancelled() -> None:
+    async with stage() as it:
+        await finish(it, "t2")
+        assert await it.why(truncated("t1")) is None
+        it.agent.rewinds_in = 1e9
+        await it.ann.dispatch(C, started("t3"))
+        await trio.sleep(60)
+        assert it.puppet.prompts[-1].turn_id == "t2"
+        assert await it.why(cancelled("t3")) is None
+        assert it.puppet.cancels == 0, "it has nothing of the turn to cancel"
+        await it.ann.dispatch(C, started("t4"))
+        await trio.sleep(30)
+        assert it.puppet.closed
+        it.agent.rewinds_in = 0.0
+        await it.ann.dispatch(C, cancelled("t4"))
+        await it.ann.dispatch(C, started("t5"))
+        await trio.sleep(30)
+        assert (await at_work(it.agent, "t5")).rewinds == ["t1"]
+
+
+async def test_going_back_again_while_the_agent_goes_back_is_not_lost() -> None:
+    async with stage() as it:
+        await finish(it, "t2", "t3")
+        assert await it.why(truncated("t2")) is None
+        it.agent.rewinds_in = 5.0
+        await it.ann.dispatch(C, started("t4"))
+        await trio.sleep(1)
+        assert await it.why(truncated("t1")) is None
+        await turn(it.ann, it.agent, "t5", Done())
+        assert it.puppet.rewinds == ["t2", "t1"]
+
+
 # ---- those who hold a part ----------------------------------------------------------------------
 
 

@@ -33,7 +33,7 @@ from tests.actors.support import (
     settled,
     started,
 )
-from tests.actors.talk import given_up, result_confirmed, stage
+from tests.actors.talk import Stage, given_up, result_confirmed, stage
 
 NEEDS = McpAuthRequirement(
     reason="required", resource=ProtectedResourceMetadata(resource="https://files.example/mcp")
@@ -207,6 +207,63 @@ async def test_a_call_that_does_not_run_cannot_wait_for_a_token(events: Any) -> 
         await it.says(*events, ev.ToolNeedsAuth("c", "files", NEEDS))
         assert Authorized("c", None) in it.puppet.answers, "nobody would ever answer"
         assert "auth-required" not in str(it.state())
+
+
+# ---- output -------------------------------------------------------------------------------------
+
+
+def output(count: int, unit: str = "x") -> ev.ToolOutput:
+    return ev.ToolOutput("c", (ToolResultTextContent(text=unit * count),))
+
+
+def sent(it: Stage) -> list[int]:
+    """The sizes of the outputs that Ann was told."""
+    return [
+        len(a["content"][0]["text"])
+        for a in actions(it.ann, C)
+        if a["type"] == "chat/toolCallContentChanged"
+    ]
+
+
+async def test_b46_output_that_is_told_whole_each_time_does_not_cost_its_square() -> None:
+    async with stage() as it:
+        await it.says(*RUNS)
+        for number in range(1, 801):
+            it.puppet.say(output(number * 2048))
+        await settled()
+        await trio.sleep(60)
+        assert sent(it)[-1] == 800 * 2048, "the last one comes in the end"
+        assert sum(sent(it)) < 5 * 800 * 2048
+        assert it.call()["content"][0]["text"] == "x" * (800 * 2048)
+
+
+async def test_output_that_comes_slowly_is_shown_as_it_comes() -> None:
+    async with stage() as it:
+        await it.says(*RUNS)
+        for number in range(1, 31):
+            await it.says(output(number * 100))
+            await trio.sleep(0.2)
+        assert sent(it) == [number * 100 for number in range(1, 31)]
+
+
+async def test_held_output_is_not_said_when_something_else_has_taken_its_place() -> None:
+    async with stage() as it:
+        await it.says(*RUNS, output(1000), output(1100), ev.ToolReady("c", "Anew", "{}"))
+        await trio.sleep(10)
+        assert sent(it) == [1000]
+        await it.says(output(1001), output(1002), ev.ToolFinished("c", True, "Looked", SEEN))
+        await trio.sleep(10)
+        assert it.call()["content"] == [{"type": "text", "text": "seen"}]
+
+
+async def test_held_output_is_there_while_a_call_waits_for_a_token_and_gone_with_its_turn() -> None:
+    async with stage() as it:
+        await it.says(*RUNS, output(1000), output(1100), ev.ToolNeedsAuth("c", "files", NEEDS))
+        assert len(it.call()["content"][0]["text"]) == 1100
+        await it.says(output(1200), output(1300))
+        assert await it.why(cancelled("t1")) is None
+        await trio.sleep(10)
+        assert max(sent(it)) < 1300
 
 
 # ---- nobody is left waiting ---------------------------------------------------------------------

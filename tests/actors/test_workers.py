@@ -161,6 +161,17 @@ async def test_a_worker_ends_with_its_turn_once_and_what_it_asked_is_answered(
             assert [a.approved for a in it.puppet.permissions] == [False]
 
 
+async def test_a_worker_that_ends_while_it_asks_is_answered_and_the_turn_goes_on_asking() -> None:
+    async with stage() as it:
+        await begin(it)
+        await it.says(ev.ToolStarted("m", "x", "X"), ev.ToolAsks("m", "X?"), says(*ASKS))
+        await it.says(ev.WorkerEnded("w", ev.Done()))
+        assert [(a.call_id, a.approved) for a in it.puppet.permissions] == [("i", False)]
+        assert [entry["toolCall"]["toolCallId"] for entry in it.state(S)["inputNeeded"]] == ["m"]
+        assert await it.why(approved("t1", "m")) is None
+        assert it.puppet.permissions[1:] == [Permission("m", approved=True)]
+
+
 async def test_b28_a_workers_question_during_a_cancel_and_after_its_end_is_refused() -> None:
     async with stage() as it:
         await begin(it)

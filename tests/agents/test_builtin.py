@@ -21,14 +21,16 @@ from ahpd.agents.events import (
     ToolAsks,
     ToolFinished,
     ToolInputChunk,
+    ToolNeedsAuth,
     ToolOutput,
     ToolReady,
     ToolStarted,
     UsageReport,
     WorkerEnded,
+    WorkerSays,
 )
 from ahpd.agents.plays import ScriptedCrash
-from ahpd.agents.port import Answers, Permission
+from ahpd.agents.port import Answers, Authorized, Permission, Verdict
 from ahpd.agents.script import load_script
 from ahpd.agents.scripted import ScriptedBackend
 from tests.agents.support import Screen, prompt
@@ -53,11 +55,23 @@ PLAIN = {
 
 
 def approving(player: ScriptedBackend) -> Screen:
-    """A screen that allows every call as soon as it asks."""
+    """A screen that allows everything as soon as it is asked."""
 
     def answer(event: Event) -> None:
-        if isinstance(event, ToolAsks):
-            player.answer(Permission(event.call_id, approved=True))
+        match event:
+            case WorkerSays():
+                for each in event.events:
+                    answer(each)
+            case ToolAsks():
+                player.answer(Permission(event.call_id, approved=True))
+            case QuestionsAsked():
+                player.answer(Answers(event.request.id, "accept"))
+            case ToolFinished(asks_approval=True):
+                player.answer(Verdict(event.call_id, approved=True))
+            case ToolNeedsAuth():
+                player.answer(Authorized(event.call_id, "token"))
+            case _:
+                pass
 
     return Screen(answer)
 

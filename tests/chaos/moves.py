@@ -11,14 +11,22 @@ from ahpd.protocol import chat_actions as act
 from ahpd.protocol import session_actions as sess
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.connection import SubscribeView, SubscriptionDeliveryOptions
+from ahpd.protocol.customizations import SessionEnablement
 from ahpd.protocol.root import RootConfigChangedAction
 from ahpd.protocol.session import SessionActiveClient
+from ahpd.protocol.tools import (
+    ToolCallAuthRequiredState,
+    ToolCallPendingResultConfirmationState,
+    ToolCallResult,
+)
 from ahpd.protocol.uris import ROOT, URI, default_chat
 from tests.chaos.screen import Screen
 from tests.chaos.wishes import (
     calls_of,
     confirm,
     message,
+    name_them,
+    questions_of,
     start_message,
     waiting_calls,
 )
@@ -106,6 +114,76 @@ def decide(walk: Walk, screen: Screen, dice: Random) -> None:
     if calls:
         call, yes = dice.choice(calls), dice.random() < 0.6
         screen.dispatch(uri, confirm(chat, approved=yes, call=call))
+
+
+def reply(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A question is answered bit by bit, or all at once, or not at all."""
+    if (shown := _chat(screen, dice)) is None or not (asked := questions_of(shown[1])):
+        return
+    request, text = dice.choice(asked).id, f"name {dice.randrange(9)}"
+    if dice.random() < 0.4:
+        answer = None if dice.random() < 0.2 else name_them(text, submitted=dice.random() < 0.5)
+        question = "name" if dice.random() < 0.9 else "sure"
+        screen.dispatch(
+            shown[0],
+            act.ChatInputAnswerChangedAction(
+                request_id=request, question_id=question, answer=answer
+            ),
+        )
+        return
+    response: Any = dice.choice(["accept", "accept", "decline", "cancel"])
+    answers = {"name": name_them(text, submitted=True)} if dice.random() < 0.7 else None
+    screen.dispatch(
+        shown[0],
+        act.ChatInputCompletedAction(request_id=request, response=response, answers=answers),
+    )
+
+
+def settle(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A result is approved or not; a token is given up on."""
+    if (shown := _chat(screen, dice)) is None or shown[1].active_turn is None:
+        return
+    turn = shown[1].active_turn.id
+    for call in calls_of(shown[1]):
+        match call:
+            case ToolCallPendingResultConfirmationState():
+                action: Any = act.ChatToolCallResultConfirmedAction(
+                    turn_id=turn, tool_call_id=call.tool_call_id, approved=dice.random() < 0.5
+                )
+            case ToolCallAuthRequiredState():
+                action = act.ChatToolCallCompleteAction(
+                    turn_id=turn,
+                    tool_call_id=call.tool_call_id,
+                    result=ToolCallResult(success=False, past_tense_message="No token"),
+                )
+            case _:
+                continue
+        screen.dispatch(shown[0], action)
+
+
+def go_back(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A conversation is taken back to an earlier turn, to its beginning, or to none that it has."""
+    if (shown := _chat(screen, dice)) is None:
+        return
+    turns = [turn.id for turn in shown[1].turns]
+    wanted = dice.choice([*turns[-4:], None, "never-was"])
+    screen.dispatch(shown[0], act.ChatTruncatedAction(turn_id=wanted))
+
+
+def switch(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A customization is switched, or something is wanted of a server."""
+    if (shown := _session(screen, dice)) is None:
+        return
+    match dice.randrange(4):
+        case 0:
+            action: Any = sess.SessionMcpServerStopRequestedAction(id="s")
+        case 1:
+            action = sess.SessionMcpServerStartRequestedAction(id="s")
+        case _:
+            wanted = dice.choice(["s", "ahpd.commands/prompts", "never-was"])
+            on = SessionEnablement(enabled=dice.random() < 0.5)
+            action = sess.SessionCustomizationToggledAction(id=wanted, enablement=(on,))
+    screen.dispatch(shown[0], action)
 
 
 # ---- what waits, and what is typed --------------------------------------------------------------
@@ -386,6 +464,10 @@ MOVES: Mapping[Move, int] = {
     cancel: 14,
     resume: 6,
     decide: 40,
+    reply: 30,
+    settle: 20,
+    go_back: 6,
+    switch: 8,
     queue: 18,
     queue_used: 6,
     steer: 10,

@@ -246,3 +246,5 @@ def _puppets(walk: Walk) -> Iterator[str]:
             walk.host.ledger.find(chat) is None or agent.of[chat] is not puppet
         ):
             yield f"an agent of {chat} was left behind"
+        if not puppet.closed and (asked := walk.puppeteer.unanswered(puppet)):
+            yield f"an agent of {chat} waits for answers about {sorted(asked)}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ahpd.protocol import chat_actions as act
-from ahpd.protocol.chat import ChatState, ToolCallResponsePart
+from ahpd.protocol.chat import ChatState, InputRequestResponsePart, ToolCallResponsePart
+from ahpd.protocol.inputs import ChatInputAnswered, ChatInputRequest, ChatInputTextAnswerValue
 from ahpd.protocol.messages import Message, MessageOrigin
 from ahpd.protocol.tools import ToolCallPendingConfirmationState, ToolCallState
 
@@ -73,3 +74,19 @@ def confirm(chat: ChatState, *, approved: bool, call: Any = None) -> Any:
         reason_message="not that",
         selected_option_id="never" if options else None,
     )
+
+
+def questions_of(chat: ChatState) -> list[ChatInputRequest]:
+    """The questions that wait for an answer."""
+    parts = chat.active_turn.response_parts if chat.active_turn is not None else ()
+    return [
+        part.request
+        for part in parts
+        if isinstance(part, InputRequestResponsePart) and part.response is None
+    ]
+
+
+def name_them(text: str, *, submitted: bool) -> ChatInputAnswered:
+    """An answer in words."""
+    value = ChatInputTextAnswerValue(value=text)
+    return ChatInputAnswered(state="submitted" if submitted else "draft", value=value)

@@ -46,6 +46,7 @@ def test_every_key(tmp_path: Path) -> None:
         message_bytes = 4096
         grace_seconds = 1
         cancel_seconds = 0.5
+        silence_seconds = 0
         request_seconds = 2.5
         open_requests = 3
         page_turns = 4
@@ -74,6 +75,7 @@ def test_every_key(tmp_path: Path) -> None:
             message_bytes=4096,
             grace_seconds=1.0,
             cancel_seconds=0.5,
+            silence_seconds=0.0,
             request_seconds=2.5,
             open_requests=3,
             page_turns=4,
@@ -107,6 +109,10 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         (
             "[limits]\nclient_queue_bytes = 5",
             "limits.client_queue_bytes: expected a whole number of bytes from 1048576 to",
+        ),
+        (
+            "[limits]\nsilence_seconds = -1",
+            "limits.silence_seconds: expected a number of seconds from 0 (without a limit)",
         ),
         ("[limits]\nreplay_bytes = 1e9", "limits.replay_bytes: expected a whole number of bytes"),
         (

@@ -40,6 +40,8 @@ class Puppet:
         #: The turn it works on; None while it is idle.
         self.prompted: Prompt | None = None
         self.prompts: list[Prompt] = []
+        #: What it has said, in turns and beside them.
+        self.said: list[Event] = []
         #: Every answer it got, and those to calls that asked for permission.
         self.answers: list[Answer] = []
         self.permissions: list[Permission] = []
@@ -122,6 +124,7 @@ class Puppet:
             if not isinstance(deed, Sequence):
                 return deed
             await events(deed)
+            self.said += deed
 
     async def aside(self, events: EventSink) -> None:
         """See `Backend`."""
@@ -135,6 +138,7 @@ class Puppet:
                 raise deed
             if isinstance(deed, Sequence):
                 await events(deed)
+                self.said += deed
 
     def answer(self, answer: Answer) -> None:
         """See `Backend`."""
@@ -145,7 +149,7 @@ class Puppet:
     async def rewind(self, turn_id: str | None) -> None:
         """See `Backend`."""
         assert self.prompted is None, f"rewound to {turn_id} while {self.prompted} runs"
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(self.agent.rewinds_in)
         if self.agent.rewinding_fails is not None:
             raise AgentFailed(self.agent.rewinding_fails)
         self.rewinds.append(turn_id)
@@ -183,7 +187,8 @@ ALL_CHATS = MultipleChatsCapability(fork=True, side_chat=True)
 class PuppetAgent:
     """Makes puppets. `broken`: opening one fails with this; `opens_in`: it takes that long.
 
-    It can do everything unless told otherwise, at any time; `rewinding_fails`: it can, but fails.
+    It can do everything unless told otherwise, at any time; `rewinding_fails`: it can, but fails
+    with this, or (`rewinds_in`) it takes that long.
     """
 
     def __init__(
@@ -201,6 +206,7 @@ class PuppetAgent:
         self.can_switch = True
         self.can_control = True
         self.rewinding_fails: str | None = None
+        self.rewinds_in = 0.0
         self.broken: str | None = None
         self.opens_in = 0.0
         #: Every puppet ever made, and the last one of each chat.
