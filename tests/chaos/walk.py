@@ -41,6 +41,9 @@ class Walk:
         self.screens = [Screen("desk", host), Screen("phone", host)]
         self.screens.append(Screen("tablet", host, version="0.9.0" if plan.old else "1.0.0"))
         self.nursery: trio.Nursery
+        #: What was wrong before everybody reconnected for the last time.
+        self.unanswered: list[str] = []
+        self.judged = False
         self._names: Counter[str] = Counter()
 
     # ---- for the moves ----------------------------------------------------------------------
@@ -96,6 +99,7 @@ class Walk:
                 await self._pause(dice)
             await self._end()
             verdict = judge(self)
+            self.judged = True
             for screen in self.screens:
                 screen.finish()
         return verdict
@@ -145,9 +149,9 @@ class Walk:
         """Everything is delivered, everybody is back, all turns are over, nothing waits."""
         for screen in self.screens:
             screen.wire.release()
+        self.later(self._finish_turns)
         for _ in range(_ROUNDS):
             await self._restart_parked()
-            self.puppeteer.finish()
             for screen in self.screens:
                 if not screen.is_up:
                     self.later(screen.reconnect)
@@ -155,7 +159,7 @@ class Walk:
             if self._is_quiet():
                 break
         await trio.sleep(60)
-        self.unanswered = [text for screen in self.screens for text in unanswered(self, screen)]
+        self.unanswered += [text for screen in self.screens for text in unanswered(self, screen)]
         await self._stay_away(self.screens[self.plan.seed % 3])
         for screen in self.screens:
             await screen.reconnect()
@@ -165,6 +169,12 @@ class Walk:
                 await trio.sleep(1)
                 await screen.reconnect()
         await trio.sleep(5)
+
+    async def _finish_turns(self) -> None:
+        """Agents end what they work on, whenever that begins: a chat may be long in coming back."""
+        while not self.judged:
+            self.puppeteer.finish()
+            await trio.sleep(1)
 
     async def _stay_away(self, screen: Screen) -> None:
         """One stays away until its time is up, and has lost its place in the sessions then."""
@@ -191,6 +201,10 @@ class Walk:
         if self.puppeteer.working() or not all(screen.is_up for screen in self.screens):
             return False
         if any(screen.open_requests for screen in self.screens):
+            return False
+        registry = self.host.system.registry
+        cells = [cell for path in registry.under("") if (cell := registry.get(path)) is not None]
+        if any(cell.life is None for cell in cells):
             return False
         return all(
             each.state.active_turn is None and not each.state.queued_messages
