@@ -58,7 +58,7 @@ from actors.messages import (
     TurnBegan,
 )
 from actors.outputs import OutputDue
-from actors.paging import page_before, page_to
+from actors.paging import page_before, page_to, say_page
 from actors.rules import chat as rules
 from actors.run import Aside, Engine, Run, watch, work
 from actors.settings import refusal_of
@@ -250,6 +250,8 @@ class Chat(Actor[Incoming]):
     def _take(self, dispatch: Dispatch) -> None:
         """Judge a client's action and, when it is accepted, note what it consumed."""
         channel, wanted = dispatch.channel, dispatch.action
+        if self._owner is None:
+            return  # it has ended, and its channel with it: there is nobody to answer
         desk = self._hearing.talk_in(channel).desk
         case = rules.Case(
             channel,
@@ -297,13 +299,7 @@ class Chat(Actor[Incoming]):
         """
         page = page_to(self._state, turn_id)
         if page is not None:
-            self._host.ledger.append(
-                self._channel,
-                act.ChatTurnsLoadedAction(turns=page.turns),
-                self._state,
-                windowed=act.ChatTurnsLoadedAction(turns=page.turns, turns_next_cursor=page.older),
-                page=(page.start, page.end),
-            )
+            say_page(self._host.ledger, self._channel, page)
 
     def _attach(self, key: str, message: Message) -> None:
         attach(self._channel, key, message, self._host.ledger.state_of)
@@ -352,17 +348,11 @@ class Chat(Actor[Incoming]):
         self._advance()
 
     def _load_turns(self, cursor: str) -> None:
-        """Say the page of turns before `cursor`; those who hold everything are told no cursor."""
+        """Say the page of turns before `cursor`."""
         page = page_before(self._state, cursor, self._host.settings.page)
         if page is None:
             raise Reject(f"the chat has no turns behind the cursor {cursor}")
-        self._host.ledger.append(
-            self._channel,
-            act.ChatTurnsLoadedAction(turns=page.turns),
-            self._state,
-            windowed=act.ChatTurnsLoadedAction(turns=page.turns, turns_next_cursor=page.older),
-            page=(page.start, page.end),
-        )
+        say_page(self._host.ledger, self._channel, page)
 
     async def _relocate(self, move: Relocation) -> bool:
         """Have the chat moved when nothing is left that this actor would have to see to.

@@ -225,6 +225,8 @@ class Move:
         state: SessionState = source.state
         uri = f"{state.provider}:/{UUID(host.new_id())}"
         target = open_session(host, self._find, uri, _session_for(rows, state))
+        target.chat_scoped = source.chat_scoped
+        target.settings = dict(source.settings)
         self._hand_over(family, target)
         self._leave(source, rows)
         announce(host, target, now)

@@ -10,7 +10,9 @@ import base64
 
 import attrs
 
+from actors.ledger import Channel, Ledger
 from ahpd.protocol.chat import ChatState, Turn, Turns
+from ahpd.protocol.chat_actions import ChatTurnsLoadedAction
 
 _MARK = "before:"
 
@@ -81,6 +83,18 @@ def page_to(chat: ChatState, turn_id: str | None) -> Page | None:
     if not 0 <= start < end - 1:
         return None
     return Page((chat.turns[start],), start, end, cursor_of(turn_id) if start > 0 else None)
+
+
+def say_page(ledger: Ledger, channel: Channel, page: Page) -> None:
+    """Say a page of a chat's turns; those who hold everything are told no cursor."""
+    turns = page.turns
+    ledger.append(
+        channel,
+        ChatTurnsLoadedAction(turns=turns),
+        channel.state,
+        windowed=ChatTurnsLoadedAction(turns=turns, turns_next_cursor=page.older),
+        page=(page.start, page.end),
+    )
 
 
 class Window:

@@ -393,6 +393,7 @@ class Session(Actor[Incoming]):
         channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
         begin_chat(self._channel, channel, client_id)
         channel.heritage = begins.heritage
+        channel.settings.update(begins.settings)
         channel.used.update(turn.id for turn in begins.turns)
         self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, title)))
         spec = chat_spec(host, channel)

@@ -28,7 +28,7 @@ from ahpd.protocol.chat import (
     UserChatOrigin,
 )
 from ahpd.protocol.chat_actions import ChatTurnCancelledAction
-from ahpd.protocol.model import Unknown
+from ahpd.protocol.model import Object, Unknown
 from ahpd.protocol.root import AgentInfo
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.uris import URI
@@ -44,6 +44,8 @@ class Beginning:
     turns: Turns = attrs.field(factory=Turns)
     working_directories: tuple[URI, ...] | None = None
     heritage: Heritage = attrs.field(factory=Heritage)
+    #: What it has set for itself, other than its session has.
+    settings: Object = attrs.field(factory=dict)
 
 
 def beginning(
@@ -113,6 +115,7 @@ def _fork(source: ForkChatSource, channel: Channel) -> Beginning:
         Heritage(
             turns, known.context, known.selection, _attached(channel, (*turns, *known.context))
         ),
+        dict(channel.settings),
     )
 
 

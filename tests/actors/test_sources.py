@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 from ahpd.agents.events import Done, Failed, TextChunk, ToolReady, ToolStarted
+from ahpd.agents.port import ConfigContext, Configuration
 from ahpd.protocol.chat import MarkdownResponsePart, Turn
 from ahpd.protocol.model import JSON
 from ahpd.protocol.root import MultipleChatsCapability, MultipleWorkingDirectoriesCapability
+from ahpd.protocol.session import (
+    SessionConfigPropertySchema,
+    SessionConfigSchema,
+    SessionConfigValueItem,
+)
 from ahpd.protocol.uris import ROOT
 from supervisors import sys
 from tests.actors.support import (
@@ -274,3 +280,47 @@ async def test_replicas_follow_forks_that_fail_and_go_on() -> None:
             await turn(ann, agent, "u2", Done(), C2)
             await settled()
             assert differences(laptop, host) == []
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+
+class Moody(PuppetAgent):
+    """An agent with a mood in each chat."""
+
+    async def config_schema(self, context: ConfigContext) -> Configuration:
+        mood = SessionConfigPropertySchema(type="string", title="Mood", session_mutable=True)
+        return Configuration(SessionConfigSchema(properties={"mood": mood}), frozenset({"mood"}))
+
+    async def config_values(
+        self, context: ConfigContext, key: str, query: str
+    ) -> Sequence[SessionConfigValueItem]:
+        return ()
+
+    def config_refusal(self, key: str, value: JSON) -> str | None:
+        return None
+
+
+async def test_a_fork_goes_on_with_what_its_source_had_set_for_itself() -> None:
+    """Also in a session of its own, whose other chats begin as those of the old one did."""
+    agent = Moody()
+    async with running_host(agent) as host:
+        ann = await host.peer("ann")
+        await ann.hello(subscribe=(ROOT,))
+        await ann.request("createSession", channel=S, config={"mood": "calm"})
+        await settled()
+        await ann.subscribe(C)
+        await ann.dispatch(C, {"type": "session/configChanged", "config": {"mood": "keen"}})
+        await turn(ann, agent, "t1", Done())
+        await make(ann, fork("t1"))
+        await make(ann, side("t1"), chat="ahp-chat:/side")
+        for chat, mood in ((C, "keen"), (C2, "keen"), ("ahp-chat:/side", "calm")):
+            await turn(ann, agent, f"{chat}-u", Done(), chat)
+            assert agent.of[chat].request.config == {"mood": mood}
+        moved = await ann.request("moveChat", channel=C2, destination={"kind": "newSession"})
+        new = "ahp-chat:/new"
+        await ann.request("createChat", channel=moved["session"], chat=new)
+        await ann.subscribe(new)
+        for chat, mood in ((C2, "keen"), (new, "calm")):
+            await turn(ann, agent, f"{chat}-v", Done(), chat)
+            assert agent.of[chat].request.config == {"mood": mood}
