@@ -42,8 +42,8 @@ def decode(hint: Any, value: JSON) -> Any:
     """The wire value of type `hint` (a class or a union alias) that a plain JSON value stands for.
 
     Raises `DecodeError`. `value` is taken over: open objects in it are kept by reference. It is one
-    that `jsontext.loads` could give: NaN, infinities, whole numbers beyond 64 bits and keys that are
-    no strings are not looked for, here or in open objects.
+    that `jsontext.loads` could give: NaN, infinities, whole numbers beyond 64 bits and keys that
+    are no strings are not looked for.
     """
     return decoder(hint)(value)
 
