@@ -56,6 +56,8 @@ class Outbox:
         self._on_overflow = on_overflow
         #: Bytes that wait or are being written.
         self.size = 0
+        #: The longest frame since nothing waited.
+        self._longest = 0
         self.closed = False
         self._urgent: deque[Frame] = deque()
         self._queue: deque[Frame | _Held | Written] = deque()
@@ -105,8 +107,9 @@ class Outbox:
     def _admit(self, frame: Frame) -> bool:
         if self.closed:
             return False
-        # Judged by what waits already: one frame larger than the limit must still get through.
-        if self.size > self._limit():
+        # One frame, the longest, does not count: a snapshot of any size must get through to whoever
+        # reads it, and what comes meanwhile with it.
+        if self.size - self._longest > self._limit():
             waiting = self.size
             self.close()
             self._on_overflow(
@@ -115,6 +118,7 @@ class Outbox:
             )
             return False
         self.size += len(frame)
+        self._longest = max(self._longest, len(frame))
         return True
 
     def _hurry(self) -> None:
@@ -142,6 +146,8 @@ class Outbox:
     def done(self, batch: Batch) -> None:
         """The batch was handed to the kernel."""
         self.size = max(0, self.size - batch.size)
+        if not self.size:
+            self._longest = 0
         for written in batch.written:
             written()
 

@@ -26,6 +26,8 @@ CANNOT_SERVE: Final = 8
 KILLED: Final = 9
 #: A part of the host that it cannot be without failed too often.
 HOST_FAILED: Final = 70
+#: The output could not be written: its disk is full, for example.
+OUTPUT_LOST: Final = 74
 #: Ctrl-C.
 INTERRUPTED: Final = 130
 #: Whoever read the output went away, as ``head`` does.

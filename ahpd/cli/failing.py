@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ahpd.cli import exits
 from ahpd.daemon.errors import (
@@ -35,8 +35,10 @@ class Outcome:
 
 
 def say(sentence: str) -> None:
-    """Tell the person at the terminal, or whoever reads the log."""
-    print(f"ahpd: {sentence}", file=sys.stderr, flush=True)
+    """Tell the person at the terminal, or whoever reads the log; nobody when that is closed."""
+    if sys.stderr is not None:  # print would take standard output instead
+        with suppress(OSError):
+            print(f"ahpd: {sentence}", file=sys.stderr, flush=True)
 
 
 @contextmanager

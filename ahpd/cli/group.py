@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -42,13 +43,43 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """As click does it, but a reader that went away is no fault of what was checked."""
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
+            return super().invoke(ctx)
         except BrokenPipeError:
-            # What is still buffered would fail again when the interpreter flushes at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             return exits.PIPE_CLOSED
-        return result
+
+
+def _output_lost(*, trying: str = "") -> int | None:
+    """The exit code when standard output takes no more, which is said; None when it does."""
+    try:
+        sys.stdout.write(trying)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = exits.PIPE_CLOSED
+    except OSError as error:
+        from ahpd.cli.failing import say  # noqa: PLC0415 - brings the host's errors along
+
+        say(f"the output could not be written: {error.strerror}")
+        code = exits.OUTPUT_LOST
+    else:
+        return None
+    _drop_output()
+    return code
+
+
+def _drop_output() -> None:
+    """What is still buffered would fail again when the interpreter flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _without_holes() -> None:
+    """Streams that were closed before the start take what they get, and nobody reads it.
+
+    Their numbers are taken too: a file opened later must not be what somebody prints to.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 @click.group(
@@ -74,19 +105,32 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="ahpd")
 def ahpd() -> None:
-    """A host for coding-agent sessions that speaks the Agent Host Protocol."""
+    """A host for coding-agent sessions that speaks the Agent Host Protocol.
+
+    Without a COMMAND it serves until Ctrl-C, as `ahpd serve` does.
+    """
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; nothing leaves a traceback but our bugs."""
+    _without_holes()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter still gets text
             stream.reconfigure(errors="backslashreplace")
     try:
         result = ahpd.main(args=list(arguments), prog_name="ahpd", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):  # nobody can be told
+            error.show()
         return error.exit_code
     except click.Abort:
         return exits.INTERRUPTED
+    except (OSError, BaseExceptionGroup):  # a group when it comes from a task
+        lost = _output_lost(trying="\n")
+        if lost is None:  # it was about something else
+            raise
+        return lost
+    lost = _output_lost()
+    if lost is not None:
+        return lost
     return result if isinstance(result, int) else exits.OK

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -15,6 +17,10 @@ from ahpd.cli.group import Unusable
 
 if TYPE_CHECKING:
     from ahpd.protocol.strict import FrameFault
+
+
+#: Bytes at the start of a file that tell whether it is text.
+_LOOKED_AT = 8192
 
 
 @click.group("wire")
@@ -32,13 +38,16 @@ def check(files: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     """Check captures of frames against the protocol, strictly.
 
     FILE holds a JSON object a line: {"dir": "c2h" or "h2c", "frame": {...}}; - is the standard
-    input. Undeclared keys are faults. Exits 1 on a fault, 2 when a FILE cannot be read.
+    input, once. Undeclared keys are faults. Exits 1 on a fault, 2 when a FILE cannot be read or is
+    no text.
 
     With --whole, an answer to nothing that is open, and an id used again while it is open, are
     faults too; without it, frames of several connections may be mixed.
     """
     from ahpd.protocol.strict import FrameChecker  # noqa: PLC0415 - the protocol's types are many
 
+    if files.count("-") > 1:
+        raise Unusable("-: the standard input can be read only once")
     frames = passed_over = 0
     found: list[tuple[str, FrameFault]] = []
     for name in files:
@@ -62,15 +71,22 @@ def check(files: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
 def _lines(name: str) -> Iterator[bytes]:
     try:
         with _opened(name) as file:
+            # A whole megabyte of faults would say no more than this.
+            start = file.read1(_LOOKED_AT)
+            if b"\0" in start:
+                raise Unusable(f"{name}: is no text, and so no capture")
+            yield from io.BytesIO(start + file.readline())
             yield from file
     except OSError as error:
         raise Unusable(f"{name}: {error.strerror}") from None
 
 
-def _opened(name: str) -> BinaryIO:
-    if name == "-":
-        return sys.stdin.buffer
-    return Path(name).open("rb")
+def _opened(name: str) -> AbstractContextManager[io.BufferedReader]:
+    if name != "-":
+        return Path(name).open("rb")
+    if sys.stdin is None:
+        raise Unusable("-: there is no standard input")
+    return nullcontext(cast("io.BufferedReader", sys.stdin.buffer))  # not ours to close
 
 
 def _as_json(

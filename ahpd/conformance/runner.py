@@ -11,7 +11,7 @@ import attrs
 
 from ahpd.conformance.compare import differences
 from ahpd.conformance.names import round_trip_of
-from ahpd.protocol.codec import DecodeError
+from ahpd.protocol.codec import DecodeError, decode
 from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.jsontext import ParseError, dumps, loads
 from ahpd.protocol.model import JSON
@@ -161,6 +161,10 @@ def _reducer(case: Mapping[str, JSON]) -> None:
         raise _Mismatch(f"malformed case: there is no reducer {kind}")
     before = dumps(state), dumps(actions)
     initial = state
+    try:
+        decode(STATES[kind], state)
+    except DecodeError as error:
+        raise _Mismatch(f"initial: {error.fault}") from None
     for number, action in enumerate(actions, 1):
         try:
             state = reduce(kind, state, action)
@@ -179,6 +183,8 @@ def _round_trip(case: Mapping[str, JSON]) -> None:
         acceptable = [case["preservedOutput"]]
     else:
         acceptable = _need(case, "acceptableOutputs", list)
+        if not acceptable:
+            raise _Mismatch("malformed case: acceptableOutputs is empty, so nothing could pass")
     again = round_trip_of(name)
     if again is None:
         raise _Mismatch(f"no type {name} in the protocol")
@@ -208,7 +214,7 @@ def _compare(acceptable: list[JSON], got: JSON, *, null_is_absent: bool) -> None
     found = [
         list(differences(expected, got, null_is_absent=null_is_absent)) for expected in acceptable
     ]
-    nearest = min(found, key=len, default=["nothing is acceptable"])
+    nearest = min(found, key=len)
     if nearest:
         shown = itertools.islice(nearest, MOST_DIFFERENCES)
         more = len(nearest) - MOST_DIFFERENCES

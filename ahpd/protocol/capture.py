@@ -33,9 +33,10 @@ def parse_line(line: bytes | str) -> Captured:
         raise ParseError(f"expected an object with dir and frame, got {shown(record)}")
     way = record.get("dir")
     if not isinstance(way, str) or way not in get_args(Way):
-        raise ParseError(f'dir: expected "c2h" or "h2c", got {shown(way)}')
+        found = shown(way) if "dir" in record else "nothing"
+        raise ParseError(f'dir: expected "c2h" or "h2c", got {found}')
     if "frame" not in record:
-        raise ParseError("no frame")
+        raise ParseError("frame: expected any value, got nothing")
     return Captured(cast("Way", way), record["frame"])
 
 

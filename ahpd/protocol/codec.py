@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from ahpd.protocol.compiled import Mismatch, decoder_of, encoder_of
 from ahpd.protocol.faults import Fault, faults
 from ahpd.protocol.model import JSON
-from ahpd.protocol.shapes import is_wire, shape_of
+from ahpd.protocol.shapes import alias_of, is_wire, shape_of
 
 if TYPE_CHECKING:
     import cattrs
@@ -25,7 +25,7 @@ class DecodeError(ValueError):
     """A value does not have the shape of its type.
 
     `fault` holds the path, the expected type and the value of the first fault. It is the only
-    error that decoding raises.
+    error that decoding raises. `type_name` is the class's or the alias's.
     """
 
     def __init__(self, type_name: str, fault: Fault) -> None:
@@ -41,7 +41,9 @@ def decode(hint: object, value: JSON) -> Any: ...
 def decode(hint: Any, value: JSON) -> Any:
     """The wire value of type `hint` (a class or a union alias) that a plain JSON value stands for.
 
-    Raises `DecodeError`. `value` is taken over: open objects in it are kept by reference.
+    Raises `DecodeError`. `value` is taken over: open objects in it are kept by reference. It is one
+    that `jsontext.loads` could give: NaN, infinities, whole numbers beyond 64 bits and keys that
+    are no strings are not looked for.
     """
     return decoder(hint)(value)
 
@@ -59,7 +61,6 @@ def decoder(hint: object) -> Callable[[JSON], Any]:
 def _decoder(hint: Any) -> Callable[[JSON], Any]:
     shape = shape_of(hint)
     fast = decoder_of(shape)
-    name = getattr(hint, "__name__", None) or str(shape)
 
     def decode_value(value: JSON) -> Any:
         try:
@@ -69,6 +70,7 @@ def _decoder(hint: Any) -> Callable[[JSON], Any]:
                 fault = next(faults(shape, value), None)
         except RecursionError:
             fault = Fault((), "a value that is not nested without end", "one that is")
+        name = getattr(hint, "__name__", None) or alias_of(hint) or str(shape)
         assert fault is not None, f"decoder and checker of {name} disagree about {value!r:.200}"
         raise DecodeError(name, fault) from None
 

@@ -174,7 +174,7 @@ class _Walk:
             yield from self.of(shape.variants[known[0]], value, path)
         elif self.strict or not shape.open or type(tag) is not str:
             found = shown(tag) if shape.tag in value else "nothing"
-            yield Fault((*path, shape.tag), str(shape), found)
+            yield Fault((*path, shape.tag), shape.tag_text, found)
 
     def _by_keys(self, shape: ByKeys, value: object, path: Path) -> Iterator[Fault]:
         if type(value) is not dict:

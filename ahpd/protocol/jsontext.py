@@ -70,8 +70,9 @@ def _deeper_than(value: JSON, limit: int) -> bool:
 def dumps(value: JSON) -> bytes:
     """The JSON text of a plain value, in UTF-8, in one line.
 
-    Raises `ParseError` when the value is not JSON (a lone surrogate, a number beyond 64 bits, a
-    type JSON does not have): values that came from `loads` never are.
+    Raises `ParseError` when the value is not JSON (a lone surrogate, a number beyond 64 bits, a key
+    that is no string, a type JSON does not have), and writes NaN and infinities as ``null``: values
+    that came from `loads` hold none of these.
     """
     try:
         return orjson.dumps(value)

@@ -47,6 +47,9 @@ class AtMostOnePerKind:
     """Annotation: an array in which no two objects of a known variant share their ``kind``."""
 
 
+#: Variants of a union that a message lists; one with more is told by its name.
+SHOWN_VARIANTS = 8
+
 #: Annotation of an `int` that the protocol declares as a number: the host only makes whole ones.
 NUMBER = "number"
 
@@ -130,16 +133,33 @@ class Record:
 
 @attrs.frozen
 class Tagged:
-    """A union told apart by the value of `tag`; unknown tags are kept as `Unknown` (R-1.21)."""
+    """A union told apart by the value of `tag`; unknown tags are kept as `Unknown` (R-1.21).
+
+    `union` is the annotation it was made from, for its name alone.
+    """
 
     tag: str
     variants: Mapping[str | bool, Record | Tagged] = attrs.field(hash=False)
+    union: Any = attrs.field(default=None, eq=False, repr=False)
 
     def __str__(self) -> str:
-        """The tag and its values."""
+        """Its name when it is large and has one, else the tag and its values."""
+        return self._name or f"object with {self._values}"
+
+    @property
+    def tag_text(self) -> str:
+        """What a person expects to read where its tag should be."""
+        return f"a {self.tag} of {self._name}" if self._name else str(self)
+
+    @property
+    def _name(self) -> str | None:
+        return alias_of(self.union) if len(self.variants) > SHOWN_VARIANTS else None
+
+    @property
+    def _values(self) -> str:
         names = [_json(value) for value in self.variants]
-        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        return f"object with {self.tag} of {shown}"
+        more = ", …" if len(names) > SHOWN_VARIANTS else ""
+        return f"{self.tag} of {', '.join(names[:SHOWN_VARIANTS])}{more}"
 
     @property
     def open(self) -> bool:
@@ -271,7 +291,8 @@ def _union(args: tuple[Any, ...]) -> Shape:
     if len(members) == 1 and Unknown not in args:
         return shape_of(members[0])
     if all(isinstance(member, WireType) for member in members):
-        return _record_union(members)
+        shape = _record_union(members)
+        return attrs.evolve(shape, union=_union_of(args)) if isinstance(shape, Tagged) else shape
     return Either(tuple(shape_of(member) for member in members))
 
 
@@ -314,6 +335,23 @@ def _by_keys(members: list[WireType]) -> ByKeys:
 
 def _json(value: str | bool) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
+@functools.cache
+def alias_of(hint: Any) -> str | None:
+    """The name that the protocol's modules give to a union; None when they give it none.
+
+    Looked for only when somebody is to read it: a union does not know its name.
+    """
+    package = __name__.rpartition(".")[0]
+    names = {
+        name
+        for module, content in list(sys.modules.items())
+        if module.startswith(f"{package}.")
+        for name, value in list(vars(content).items())
+        if get_origin(value) in (Union, types.UnionType) and value == hint
+    }
+    return min(names, default=None)
 
 
 def is_wire(hint: Any) -> bool:

@@ -53,7 +53,8 @@ class FrameFault:
     """What is wrong with one frame.
 
     `number` counts frames from 1. `method` is the call's, or that of the request answered; None
-    when it cannot be told. `path` leads to the place inside the frame; ``.`` is the frame.
+    when it cannot be told. `path` leads to the place inside the frame; ``.`` is the frame, and
+    an empty one the line of a capture that holds no frame.
     """
 
     number: int
@@ -63,7 +64,10 @@ class FrameFault:
 
     def __str__(self) -> str:
         """``7: chat/turnStarted: params/action/turnId: expected string, got nothing``."""
-        return f"{self.number}: {self.method or 'frame'}: {self.path}: {self.message}"
+        where = [] if not self.path else [self.method or "frame"]
+        if self.path not in ("", "."):
+            where.append(self.path)
+        return ": ".join([str(self.number), *where, self.message])
 
 
 @attrs.frozen
@@ -105,7 +109,7 @@ class FrameChecker:
             captured = parse_line(line)
         except ParseError as error:
             self.frames += 1
-            return [FrameFault(number, None, ".", str(error))]
+            return [FrameFault(number, None, "", str(error))]
         return self.check(captured.way, captured.frame, number)
 
     def open_requests(self, way: Way) -> Mapping[Id, str]:

@@ -106,6 +106,8 @@ async def test_the_shortest_time_of_what_is_held_counts(ledger: Ledger) -> None:
 async def test_over_the_limit_it_is_closed_once_and_takes_nothing_more() -> None:
     box, overflows = outbox(limit=10)
     box.put(Frame(b"x" * 100))  # one frame may be as large as it is
+    for _ in range(11):  # and beside it the limit holds for all the others
+        box.put(Frame(b"y"))
     assert overflows == []
     for _ in range(3):
         box.put(Frame(b"y"))
@@ -113,6 +115,17 @@ async def test_over_the_limit_it_is_closed_once_and_takes_nothing_more() -> None
     assert "clientQueueBytes" in overflows[0]
     assert (await box.take()).frames == []
     assert box.size == 0
+
+
+async def test_a_long_frame_counts_for_nothing_only_while_something_waits() -> None:
+    box, overflows = outbox(limit=10)
+    box.put(Frame(b"x" * 100))
+    box.done(await box.take())
+    for _ in range(12):
+        box.put(Frame(b"y"))
+    assert overflows == []
+    box.put(Frame(b"y"))
+    assert len(overflows) == 1
 
 
 async def test_who_asked_is_told_when_what_came_before_is_written() -> None:

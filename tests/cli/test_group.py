@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ahpd import __version__
-from ahpd.cli import exits
+from ahpd.cli import exits, failing
 from ahpd.cli.group import run
 
 BAD_LINE = b'{"dir":"h2c","frame":{}}\n'
@@ -95,3 +95,56 @@ def test_a_command_loads_only_what_it_needs() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     loaded = set(json.loads(result.stdout.splitlines()[-1]))
     assert not loaded & {"rich", "trio", "cattrs", "ahpd.reducers", "ahpd.conformance"}
+
+
+def shell(command: str, *, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """A command line with redirections; ``ahpd`` in it is this one."""
+    line = command.replace("ahpd", f"exec {sys.executable} -m ahpd", 1)
+    return subprocess.run(["sh", "-c", line], input=given, capture_output=True, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize(
+    "command",
+    ["ahpd wire check -", "ahpd wire check --json -", "ahpd --help", "ahpd status --help"],
+)
+def test_output_that_cannot_be_written_is_said_in_one_sentence(command: str) -> None:
+    done = shell(f"{command} > /dev/full", given=BAD_LINE * 3)
+    assert done.returncode == exits.OUTPUT_LOST
+    assert done.stderr == b"ahpd: the output could not be written: No space left on device\n"
+
+
+def test_an_error_that_is_not_of_the_output_is_still_a_bug(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(_: Path) -> None:
+        raise OSError("of something else")
+
+    monkeypatch.setattr("ahpd.conformance.run", broken)
+    with pytest.raises(OSError, match="of something else"):
+        run(["conform", str(tmp_path)])
+
+
+def test_a_closed_output_is_one_that_nobody_reads() -> None:
+    done = shell("ahpd wire check - >&-", given=BAD_LINE)
+    assert (done.returncode, done.stderr) == (exits.FAULTS, b"")
+    done = shell("ahpd --help >&-")
+    assert (done.returncode, done.stderr) == (exits.OK, b"")
+    done = shell("ahpd conform nowhere 2>&-")
+    assert (done.returncode, done.stdout) == (exits.USAGE, b"")
+    done = shell("ahpd conform nowhere 2>&- >&-")
+    assert done.returncode == exits.USAGE
+
+
+def test_nothing_is_said_where_nobody_can_be_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    failing.say("a secret of standard error's")
+    assert capsys.readouterr().out == ""
+
+
+def test_help_says_first_that_a_bare_command_serves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == exits.OK
+    first = capsys.readouterr().out.split("Options:")[0]
+    assert "Without a COMMAND it serves" in first

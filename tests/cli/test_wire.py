@@ -48,10 +48,11 @@ def test_a_fault_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         ("{", "not JSON"),
         ("[]", "expected an object with dir and frame, got an array"),
-        ('{"frame":{}}', 'dir: expected "c2h" or "h2c", got null'),
+        ('{"frame":{}}', 'dir: expected "c2h" or "h2c", got nothing'),
+        ('{"dir":null,"frame":{}}', 'dir: expected "c2h" or "h2c", got null'),
         ('{"dir":["c2h"],"frame":{}}', 'dir: expected "c2h" or "h2c", got an array'),
         ('{"dir":"up","frame":{}}', "dir: expected"),
-        ('{"dir":"c2h"}', "no frame"),
+        ('{"dir":"c2h"}', "frame: expected any value, got nothing"),
         ("[" * 100_000, "not JSON"),
         ('{"dir":"c2h","frame":NaN}', "not JSON"),
     ],
@@ -62,7 +63,7 @@ def test_a_line_that_holds_no_frame_is_a_fault(
     file = capture(tmp_path, line, PING)
     assert run(["wire", "check", file]) == exits.FAULTS
     fault, count = capsys.readouterr().out.splitlines()
-    assert fault.startswith(f"{file}:1: frame: .: {message}")
+    assert fault.startswith(f"{file}:1: {message}")
     assert count.startswith("2 frames, 1 faults")
 
 
@@ -99,6 +100,55 @@ def test_the_same_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             }
         ],
     }
+
+
+def test_an_unknown_action_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    action = {"channel": "ahp-root://", "clientSeq": 1, "action": {"type": "chat/tpyo"}}
+    frame = {"jsonrpc": "2.0", "method": "dispatchAction", "params": action}
+    line = json.dumps({"dir": "c2h", "frame": frame})
+    file = capture(tmp_path, line)
+    assert run(["wire", "check", file]) == exits.FAULTS
+    (fault, _count) = capsys.readouterr().out.splitlines()
+    assert fault == (
+        f"{file}:1: dispatchAction: params/action/type: "
+        "expected a type of StateAction, got 'chat/tpyo'"
+    )
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8b\x08\x00\x00\n\xff\n" * 5, PING.encode("utf-16")])
+def test_a_file_that_is_no_text_is_refused_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    file = tmp_path / "capture.gz"
+    file.write_bytes(content)
+    assert run(["wire", "check", str(file)]) == exits.USAGE
+    taken = capsys.readouterr()
+    assert (taken.out, taken.err) == ("", f"Error: {file}: is no text, and so no capture\n")
+
+
+def test_a_capture_longer_than_what_is_looked_at_is_read_whole(tmp_path: Path) -> None:
+    long = VENDOR.replace("7", json.dumps("x" * 5000))
+    file = capture(tmp_path, *[long] * 10)
+    assert run(["wire", "check", file]) == exits.OK
+    assert run(["wire", "check", capture(tmp_path, *[long] * 10, WRONG, name="two")]) == exits.OK
+    assert (
+        run(["wire", "check", capture(tmp_path, *[long] * 10, "{", name="three")]) == exits.FAULTS
+    )
+
+
+def test_the_standard_input_can_be_read_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stdin = io.BytesIO(PING.encode())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
+    assert run(["wire", "check", "-", "-"]) == exits.USAGE
+    assert capsys.readouterr().err == "Error: -: the standard input can be read only once\n"
+    assert run(["wire", "check", "-"]) == exits.OK
+    assert not stdin.closed
+    monkeypatch.setattr(sys, "stdin", None)
+    assert run(["wire", "check", "-"]) == exits.USAGE
 
 
 def test_the_standard_input(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ahpd.protocol import DecodeError, StateAction, Wire, decode, encode
 from ahpd.protocol.chat import ChatState, Turn
-from ahpd.protocol.chat_actions import ChatDeltaAction
+from ahpd.protocol.chat_actions import ChatDeltaAction, ChatReasoningAction
 from ahpd.protocol.codec import converter
-from ahpd.protocol.common import ConfigPropertySchema
+from ahpd.protocol.common import ConfigPropertySchema, StringOrMarkdown
 from ahpd.protocol.connection import ActionEnvelope, Snapshot
 from ahpd.protocol.faults import faults
 from ahpd.protocol.jsontext import ParseError, loads
@@ -181,6 +181,17 @@ def test_an_error_says_where_what_and_instead_of_what() -> None:
     assert caught.value.fault.expected == "string"
     assert caught.value.fault.found == "7"
     assert str(caught.value) == "ChatState: turns/0/id: expected string, got 7"
+
+
+def test_an_error_about_a_union_names_it_by_its_alias() -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode(StateAction, {"type": "root/activeSessionsChanged", "activeSessions": True})
+    assert caught.value.type_name == "StateAction"
+    assert str(caught.value) == "StateAction: activeSessions: expected number, got true"
+    with pytest.raises(DecodeError, match=r"^StringOrMarkdown: \.: expected string or Markdown"):
+        decode(StringOrMarkdown, 1)
+    with pytest.raises(DecodeError, match=r"^object with type of"):  # of nobody's name
+        decode(ChatDeltaAction | ChatReasoningAction, 1)
 
 
 def test_a_long_value_is_cut_in_the_report() -> None:

@@ -13,7 +13,7 @@ from ahpd.protocol.common import ConfigPropertySchema, Implementation, StringOrM
 from ahpd.protocol.connection import ChannelState
 from ahpd.protocol.faults import Fault, faults, shown
 from ahpd.protocol.shapes import shape_of
-from ahpd.protocol.tools import ToolInput
+from ahpd.protocol.tools import ToolCallState, ToolInput
 
 
 def told(hint: Any, value: Any, *, strict: bool = False) -> list[str]:
@@ -63,7 +63,7 @@ def test_every_fault_is_told_outermost_first() -> None:
         (Implementation, {"name": "n", "x": 1}, "x: expected no such key in Implementation, got 1"),
         (Implementation, {"name": "n", "title": None}, "title: expected string, got null"),
         (ConfigPropertySchema, {"type": "new", "title": "t"}, "type: expected"),
-        (StateAction, {"type": "new"}, 'type: expected object with type of "root/activeSessions'),
+        (StateAction, {"type": "new"}, "type: expected a type of StateAction, got 'new'"),
         (ChannelState, {"new": 1}, ".: expected SessionState or ChatState"),
     ],
 )
@@ -76,9 +76,10 @@ def test_strict_finds_what_tolerant_lets_pass(hint: Any, value: Any, fault: str)
 @pytest.mark.parametrize(
     ("hint", "value", "fault"),
     [
-        (StateAction, {}, "type: expected object with type of"),
-        (StateAction, {"type": 1}, "type: expected object with type of"),
-        (StateAction, 1, ".: expected object with type of"),
+        (StateAction, {}, "type: expected a type of StateAction, got nothing"),
+        (StateAction, {"type": 1}, "type: expected a type of StateAction, got 1"),
+        (StateAction, 1, ".: expected StateAction, got 1"),
+        (ToolCallState, {"status": 1}, 'status: expected object with status of "streaming", "p'),
         (
             ChatToolCallConfirmedAction,
             {"approved": 1},

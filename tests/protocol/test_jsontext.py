@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ahpd.protocol import StateAction, decode
 from ahpd.protocol.jsontext import MAX_DEPTH, Fragment, ParseError, dumps, loads
 from tests.protocol.strategies import OPEN
 
@@ -99,3 +100,11 @@ def test_what_is_nested_too_deep_cannot_be_written() -> None:
 
 def test_a_fragment_is_put_in_unchanged() -> None:
     assert dumps({"a": Fragment(b'{"b": 1}')}) == b'{"a":{"b": 1}}'
+
+
+def test_numbers_that_only_python_has_are_written_as_null() -> None:
+    assert dumps([float("nan"), float("inf")]) == b"[null,null]"
+    with pytest.raises(ParseError):
+        dumps({1: 2})
+    action = {"type": "root/activeSessionsChanged", "activeSessions": float("inf")}
+    assert decode(StateAction, action).active_sessions == float("inf")

@@ -98,15 +98,15 @@ def test_a_legal_call_and_its_answer_are_no_faults(name: str, data: st.DataObjec
         ),
         (
             answer(1, result=1, error={"code": 1, "message": "m"}),
-            "1: frame: .: both a result and an error",
+            "1: frame: both a result and an error",
         ),
         (answer(None, result=1), "1: frame: id: expected a number or a string, got null"),
         (answer([], result=1), "1: frame: id: expected a number or a string, got an array"),
         ({**answer(1, result=1), "x": 2}, "1: frame: x: no such key in a message, got 2"),
-        ({"jsonrpc": "2.0", "id": 1}, "1: frame: .: neither a call, a result nor an error"),
+        ({"jsonrpc": "2.0", "id": 1}, "1: frame: neither a call, a result nor an error"),
         ({"jsonrpc": "2.0", "method": 7}, "1: frame: method: expected string, got 7"),
-        ([PING], "1: frame: .: expected one message object, got an array"),
-        (None, "1: frame: .: expected one message object, got null"),
+        ([PING], "1: frame: expected one message object, got an array"),
+        (None, "1: frame: expected one message object, got null"),
     ],
 )  # fmt: skip
 def test_a_fault_names_frame_method_place_and_what_was_expected(frame: Any, fault: str) -> None:
