@@ -372,6 +372,8 @@ class Session(Actor[Incoming]):
     async def _create_chat(self, params: CreateChatParams, client_id: str) -> None:
         """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
         host = self._host
+        if self._channel.closed:  # ended while this waited: its actors are on their way down
+            raise refusal(ErrorCode.SESSION_NOT_FOUND, f"there is no session {self._channel.uri}")
         agent = host.agents[self._state.provider].info
         if host.ledger.find(params.chat) is not None:
             if params.chat == self._state.default_chat:
@@ -466,6 +468,8 @@ class Session(Actor[Incoming]):
 
     async def _match_chats(self) -> None:
         """Finish what an earlier incarnation had begun: chats without an actor, and the reverse."""
+        if self._channel.closed:
+            return
         ledger = self._host.ledger
         mine = {
             channel.path: channel

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 
 from ahpd.protocol.uris import ROOT, URI, default_chat
 from supervisors import sys
-from tests.harness import PuppetAgent, running_host
+from tests.harness import PuppetAgent, Refused, running_host
 
 SESSION = URI("puppet:/5e551000-0000-4000-8000-000000000001")
 
@@ -47,3 +48,26 @@ async def test_the_path_of_a_chat_that_ended_is_not_given_again() -> None:
             paths.append(host.ledger.channels[chat].path)
             await peer.request("disposeChat", channel=chat)
         assert len(set(paths)) == len(paths)
+
+
+async def test_a_chat_asked_for_while_its_session_ends() -> None:
+    async with running_host() as host:
+        ann, bob = await host.peer("ann"), await host.peer("bob")
+        await ann.hello(subscribe=(ROOT,))
+        await bob.hello(subscribe=(ROOT,))
+        await ann.request("createSession", channel=SESSION)
+        session = host.system.ref(host.ledger.channels[SESSION].path)
+        sys.suspend(session)
+        asked = await bob.call("createChat", channel=SESSION, chat="ahp-chat:/late")
+        await trio.sleep(1)
+        catalogue = host.system.ref("catalogue")
+        ended = await ann.call("disposeSession", channel=SESSION)
+        while SESSION in host.ledger.channels:
+            await trio.lowlevel.checkpoint()
+        sys.resume(session)
+        with pytest.raises(Refused) as refused:
+            await bob.answer_to(asked)
+        assert refused.value.code in (-32001, -32603)
+        await ann.answer_to(ended)
+        assert list(host.ledger.channels) == [ROOT]
+        assert catalogue.alive
