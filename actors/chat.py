@@ -104,6 +104,10 @@ Incoming: TypeAlias = (
 )
 
 
+#: What means nothing to a chat that has ended, and must not look for a session that has, too.
+_OF_OPEN_CHATS = (Dispatch, Echoed, SilenceDue, StartTurn)
+
+
 class Chat(Actor[Incoming]):
     """One chat; see the module's docstring."""
 
@@ -163,6 +167,8 @@ class Chat(Actor[Incoming]):
 
     async def handle(self, message: Incoming) -> Any:
         """One message; see `actors.messages` for what each says."""
+        if self._channel.closed and isinstance(message, _OF_OPEN_CHATS):
+            return None  # it ended while this waited, and perhaps its session with it (R-5.15)
         match message:
             case AgentSays():
                 self._agent_says(message)

@@ -388,6 +388,7 @@ class Driver:
                 last_exit=child.last_exit,
             )
             for child in self.policy.children.values()
+            if child.spec.id in self.cells  # none any more once it is down
         )
 
     def statistics(self) -> SupervisorStats:

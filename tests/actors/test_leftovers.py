@@ -7,6 +7,7 @@ import trio
 
 from ahpd.protocol.uris import ROOT, URI, default_chat
 from supervisors import sys
+from tests.chaos.wishes import type_draft
 from tests.harness import PuppetAgent, Refused, running_host
 
 SESSION = URI("puppet:/5e551000-0000-4000-8000-000000000001")
@@ -71,3 +72,23 @@ async def test_a_chat_asked_for_while_its_session_ends() -> None:
         await ann.answer_to(ended)
         assert list(host.ledger.channels) == [ROOT]
         assert catalogue.alive
+
+
+async def test_what_waits_at_a_chat_whose_session_ends() -> None:
+    async with running_host() as host:
+        ann = await host.peer("ann")
+        await ann.hello(subscribe=(ROOT,))
+        await ann.request("createSession", channel=SESSION)
+        chat = default_chat(SESSION)
+        await ann.subscribe(chat)
+        actor = host.system.ref(host.ledger.channels[chat].path)
+        sys.suspend(actor)
+        await ann.dispatch(chat, type_draft("late").wire())
+        await trio.sleep(1)
+        ended = await ann.call("disposeSession", channel=SESSION)
+        while chat in host.ledger.channels:
+            await trio.lowlevel.checkpoint()
+        sys.resume(actor)
+        await ann.answer_to(ended)
+        await trio.sleep(1)
+        assert not actor.alive

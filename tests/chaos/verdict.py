@@ -146,12 +146,14 @@ def _replays(walk: Walk, screen: Screen) -> Iterator[str]:
             channels = set(params["subscriptions"]) - set(result["missing"])
             seen = int(params["lastSeenServerSeq"])
             missed = [
-                entry.seq
+                entry
                 for entry in entries[seen : given[-1] if given else seen]
                 if entry.audience in (None, screen.name) and entry.channel.uri in channels
             ]
-            if given != missed:
-                yield f"{tap.name}: replayed {given}, missed {missed}"
+            # A page of older turns is not for those in whose part of the chat it left a hole.
+            needed = {entry.seq for entry in missed if entry.page is None}
+            if not needed <= set(given) <= {entry.seq for entry in missed}:
+                yield f"{tap.name}: replayed {given}, missed {[entry.seq for entry in missed]}"
 
 
 def _sent(walk: Walk, screen: Screen) -> Counter[int]:

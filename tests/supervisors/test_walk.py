@@ -48,6 +48,7 @@ DEEDS = [
     Deed.CRASH,
     Deed.HANG,
     Deed.CRASH_WHEN_CANCELLED,
+    Deed.EXIT,
     Deed.HELPER_CRASH,
     Deed.QUIT,
     Deed.REJECT,
