@@ -26,26 +26,32 @@ def attach(channel: Channel, key: str, message: Message, find: Find) -> None:
         if resolve is not None:
             found.append(resolve(attachment, find))
     if found:
-        channel.attached[key] = tuple(found)
+        channel.note(attached={**channel.notes.attached, key: tuple(found)})
     else:
-        channel.attached.pop(key, None)
+        detach(channel, key)
 
 
 def detach(channel: Channel, key: str) -> None:
     """The message is no longer waiting."""
-    channel.attached.pop(key, None)
+    if key in channel.notes.attached:
+        channel.note(attached=_without(channel.notes.attached, key))
 
 
 def hand_on(channel: Channel, waited: str, turn_id: str) -> None:
     """A message that waited becomes a turn: it means what it meant when it was accepted."""
-    held = channel.attached.pop(waited, None)
-    if held is not None:
-        channel.attached[turn_id] = held
+    held = channel.notes.attached
+    if waited in held:
+        channel.note(attached={**_without(held, waited), turn_id: held[waited]})
 
 
 def attached_to(channel: Channel, turn_id: str) -> tuple[Attached, ...]:
     """What is attached to the message of a turn, one that a fork inherited included."""
-    return channel.attached.get(turn_id) or channel.heritage.attached.get(turn_id, ())
+    notes = channel.notes
+    return notes.attached.get(turn_id) or notes.heritage.attached.get(turn_id, ())
+
+
+def _without(held: Mapping[str, tuple[Attached, ...]], key: str) -> dict[str, tuple[Attached, ...]]:
+    return {each: what for each, what in held.items() if each != key}
 
 
 def _transcript(attachment: MessageChatAttachment, find: Find) -> Transcript:

@@ -229,6 +229,7 @@ class Catalogue(Actor[Incoming]):
         if changes is None:
             return
         self._summaries[uri] = after
+        channel.note(summary=after)
         older = older_summary(changes)
         params = SessionSummaryChangedParams(channel=ROOT, session=uri, changes=changes)
         self._host.notify(

@@ -279,18 +279,20 @@ class Chat(Actor[Incoming]):
                 self._attach(action.turn_id, action.message)
                 self._note_start(action.turn_id, action.message, dispatch.origin.client_id)
             case act.ChatTurnResumeAction():
-                self._channel.starter = dispatch.origin.client_id
+                self._channel.note(starter=dispatch.origin.client_id)
             case act.ChatPendingMessageSetAction() as action:
-                self._channel.senders[action.id] = dispatch.origin.client_id
+                senders = {**self._channel.notes.senders, action.id: dispatch.origin.client_id}
+                self._channel.note(senders=senders, was_written_to=True)
                 self._attach(action.id, action.message)
             case act.ChatPendingMessageRemovedAction() as action:
-                self._channel.senders.pop(action.id, None)
+                self._take_sender(action.id)
                 detach(self._channel, action.id)
             case act.ChatTurnCancelledAction() as action:
                 self._turn_is_over(action.turn_id, Stopped())
             case act.ChatTruncatedAction() as action:
                 # What is queued waits for a person, who went back to say something else.
-                self._channel.cut, self._queue_held = (action.turn_id,), True
+                self._channel.note(cut=(action.turn_id,))
+                self._queue_held = True
             case None:
                 self._pass_up(case, wanted)
                 return
@@ -548,7 +550,7 @@ class Chat(Actor[Incoming]):
     def _start_pending(self, kind: Any, pending: PendingMessage) -> None:
         """Take a waiting message up into a turn: the two steps of R-9.79."""
         self._take_pending(kind, pending)
-        sender = self._channel.senders.pop(pending.id, None)
+        sender = self._take_sender(pending.id)
         self._start_turn(pending.message, sender, pending.id)
 
     def _start_turn(
@@ -571,8 +573,16 @@ class Chat(Actor[Incoming]):
         )
         self._moved()
 
+    def _take_sender(self, key: str) -> str | None:
+        """Whose a waiting message was; it waits no longer."""
+        senders = dict(self._channel.notes.senders)
+        sender = senders.pop(key, None)
+        if sender is not None:
+            self._channel.note(senders=senders)
+        return sender
+
     def _take_pending(self, kind: Any, pending: PendingMessage) -> None:
-        self._channel.used.add(pending.id)
+        self._channel.consume(pending.id)
         self._desk.say(act.ChatPendingMessageRemovedAction(kind=kind, id=pending.id))
 
     def _steer(self) -> None:
@@ -587,7 +597,7 @@ class Chat(Actor[Incoming]):
         if not run.prompted:
             return  # the agent must get the turn's own message first; `RunBegan` comes then
         backend = self._engine.backend
-        plain = pending.id not in self._channel.attached
+        plain = pending.id not in self._channel.notes.attached
         if plain and backend is not None and backend.steer(pending.message):
             self._take_pending("steering", pending)
         else:
@@ -597,8 +607,8 @@ class Chat(Actor[Incoming]):
 
     def _note_start(self, turn_id: str, message: Message, client_id: str | None) -> None:
         """A turn starts for a client: its id is used up, and it may name the conversation."""
-        self._channel.starter = client_id
-        self._channel.used.add(turn_id)
+        self._channel.note(starter=client_id)
+        self._channel.consume(turn_id)
         note_start(self._host, self._channel, turn_id)
         self._tell_session(TurnBegan(self._channel.uri, message.text))
 

@@ -18,7 +18,7 @@ from ahpd.protocol.chat_actions import ChatActivityChangedAction
 
 def note_start(host: Host, channel: Channel, turn_id: str) -> None:
     """A turn starts now, whatever its client's clock says."""
-    channel.began = turn_id, host.clock.ms()
+    channel.note(began=(turn_id, host.clock.ms()))
 
 
 def end_turn(host: Host, channel: Channel, outcome: Outcome) -> bool:
@@ -30,7 +30,7 @@ def end_turn(host: Host, channel: Channel, outcome: Outcome) -> bool:
     if turn is None:
         return False
     now = host.clock.ms()
-    turn_id, began = channel.began
+    turn_id, began = channel.notes.began
     if turn_id != turn.id:
         began = from_iso(turn.started_at) or now
     _say(host, channel, ending(turn.id, round(max(0.0, now - began), 3), outcome))

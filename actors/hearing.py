@@ -129,7 +129,7 @@ class Hearing:
         if session is None:
             speaker.refuse(event)
             return
-        self._calls.called(speaker, event, session, self._channel.starter)
+        self._calls.called(speaker, event, session, self._channel.notes.starter)
         self._moved(speaker.channel)
 
     @property

@@ -32,6 +32,7 @@ from ahpd.protocol.chat import Turn
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.model import JSON, Object
+from ahpd.protocol.session import SessionSummary
 from ahpd.protocol.uris import URI, ChannelKind
 
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
@@ -51,13 +52,47 @@ class Heritage:
     attached: Mapping[str, tuple[Attached, ...]] = attrs.field(factory=dict)
 
 
+@attrs.frozen
+class Notes:
+    """What the host alone knows of a channel, beside its state. `Channel.note` replaces it.
+
+    Here, and not with the channel's actor, because no state holds it and the actor may fail.
+    """
+
+    #: Of a chat: the turn that started last, and when by this host's clock (ms).
+    began: tuple[str, float] = ("", 0.0)
+    #: Of a chat: the client that the agent works for, and whose each waiting message is.
+    starter: str | None = None
+    senders: Mapping[str, str] = attrs.field(factory=dict)
+    #: Of a chat: somebody once left a message to it, whatever became of that.
+    was_written_to: bool = False
+    #: Of a session: the settings that each chat has for itself. Of a chat: its values of those.
+    chat_scoped: frozenset[str] = frozenset()
+    settings: Object = attrs.field(factory=dict)
+    #: Of a session: what each source has to say in its `_meta`.
+    metas: Mapping[str, Object] = attrs.field(factory=dict)
+    #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
+    cut: tuple[str | None] | None = None
+    #: Of a chat: what it was made from.
+    heritage: Heritage = Heritage()
+    #: Of a chat: what was attached to messages of it, by the id of the turn or the waiting message.
+    attached: Mapping[str, tuple[Attached, ...]] = attrs.field(factory=dict)
+    #: Of a session: how many chats it has ever had, so that no two have the same path.
+    chats_made: int = 0
+    #: Of a session: how lists show it.
+    summary: SessionSummary | None = None
+
+
 @attrs.define(eq=False)
 class Channel:
     """A channel that carries state, as long as it exists.
 
     `state` is replaced, never changed. `used` holds the ids that clients chose and that were
-    consumed: of turns, pending messages, requests. They are remembered beyond the state they were
-    used in, so that a resend is not a second wish (invariant 6).
+    consumed, in their order: of turns, pending messages, requests. They are remembered beyond the
+    state they were used in, so that a resend is not a second wish (invariant 6).
+
+    What is no state is changed through `note`, `consume` and `move` alone, which tell the ledger
+    that there is something to keep.
     """
 
     uri: URI
@@ -71,29 +106,28 @@ class Channel:
     seq: int
     #: JSON text of `uri`, which every envelope repeats.
     uri_text: bytes
-    used: set[str] = attrs.field(factory=set)
-    #: Of a chat: the turn that started last, and when by this host's clock (ms).
-    began: tuple[str, float] = ("", 0.0)
-    #: Of a chat: the client that the agent works for, and whose each waiting message is.
-    starter: str | None = None
-    senders: dict[str, str] = attrs.field(factory=dict)
-    #: Of a session: the settings that each chat has for itself. Of a chat: its values of those.
-    chat_scoped: frozenset[str] = frozenset()
-    settings: dict[str, JSON] = attrs.field(factory=dict)
-    #: Of a session: what each source has to say in its `_meta`.
-    metas: dict[str, Object] = attrs.field(factory=dict)
-    #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
-    cut: tuple[str | None] | None = None
-    #: Of a chat: kept here, because no state holds it and its actor may fail.
-    heritage: Heritage = Heritage()
-    #: Of a chat: what was attached to messages of it, by the id of the turn or the waiting message.
-    attached: dict[str, tuple[Attached, ...]] = attrs.field(factory=dict)
+    used: dict[str, None] = attrs.field(factory=dict)
+    notes: Notes = Notes()
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
-    #: Of a session: how many chats it has ever had, so that no two have the same path.
-    chats_made: int = 0
     closed: bool = False
+    on_note: Callable[[Channel], None] = lambda _: None
+
+    def note(self, **changes: Any) -> None:
+        """The host knows something new of it; names and values as in `Notes`."""
+        self.notes = attrs.evolve(self.notes, **changes)
+        self.on_note(self)
+
+    def consume(self, *ids: str) -> None:
+        """These ids were used, and are not to be used again."""
+        self.used.update(dict.fromkeys(ids))
+        self.on_note(self)
+
+    def move(self, owner: URI, path: str) -> None:
+        """It belongs to another session now, and another actor answers for it."""
+        self.owner, self.path = owner, path
+        self.on_note(self)
 
 
 @attrs.frozen

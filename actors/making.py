@@ -46,6 +46,7 @@ def announce(host: Host, session: Channel, now: str) -> None:
     assert host.catalogue is not None, "stored sessions are still being read"
     summary = session_summary(session.uri, session.state, now)
     host.catalogue[session.uri] = summary
+    session.note(summary=summary)
     host.notify(
         "root/sessionAdded",
         SessionAddedParams(channel=ROOT, summary=summary),
@@ -55,8 +56,8 @@ def announce(host: Host, session: Channel, now: str) -> None:
 
 def chat_path(session: Channel) -> str:
     """A path for one more chat of a session, which none of its chats has had."""
-    number = session.chats_made
-    session.chats_made += 1
+    number = session.notes.chats_made
+    session.note(chats_made=number + 1)
     return f"{supervisor_of(session)}/chat/{number}"
 
 

@@ -225,8 +225,7 @@ class Move:
         state: SessionState = source.state
         uri = f"{state.provider}:/{UUID(host.new_id())}"
         target = open_session(host, self._find, uri, _session_for(rows, state))
-        target.chat_scoped = source.chat_scoped
-        target.settings = dict(source.settings)
+        target.note(chat_scoped=source.notes.chat_scoped, settings=source.notes.settings)
         self._hand_over(family, target)
         self._leave(source, rows)
         announce(host, target, now)
@@ -245,8 +244,7 @@ class Move:
     def _hand_over(self, family: Sequence[Channel], target: Channel) -> None:
         path = chat_path(target)  # of one actor: a chat's workers are served by the chat's own
         for chat in family:
-            chat.owner = target.uri
-            chat.path = path
+            chat.move(target.uri, path)
 
     def _leave(self, source: Channel, rows: Sequence[ChatSummary]) -> None:
         desk = Desk(self._host, source)

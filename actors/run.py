@@ -126,10 +126,10 @@ class Engine:
 
         It may still have to when this fails, or when the chat does: so the channel knows.
         """
-        while (cut := self._channel.cut) is not None:
+        while (cut := self._channel.notes.cut) is not None:
             await backend.rewind(cut[0])
-            if self._channel.cut is cut:
-                self._channel.cut = None
+            if self._channel.notes.cut is cut:
+                self._channel.note(cut=None)
 
     def tell(self, answer: Answer) -> None:
         """Give the backend an answer, if there is one."""

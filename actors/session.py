@@ -236,11 +236,12 @@ class Session(Actor[Incoming]):
             self._tell_chats(lambda _: ConfigMoved())  # another chat had the same value shown
 
     def _set_meta(self, message: SetMeta) -> None:
-        metas = self._channel.metas
+        metas = dict(self._channel.notes.metas)
         if message.meta is None:
             metas.pop(message.source, None)
         else:
             metas[message.source] = message.meta
+        self._channel.note(metas=metas)
         whole = {key: value for source in sorted(metas) for key, value in metas[source].items()}
         self._desk.say(act.SessionMetaChangedAction(meta=whole or None))
 
@@ -394,9 +395,10 @@ class Session(Actor[Incoming]):
         path = chat_path(self._channel)
         channel = host.ledger.open(params.chat, "chat", chat, path, self._channel.uri)
         begin_chat(self._channel, channel, client_id)
-        channel.heritage = begins.heritage
-        channel.settings.update(begins.settings)
-        channel.used.update(turn.id for turn in begins.turns)
+        channel.note(
+            heritage=begins.heritage, settings={**channel.notes.settings, **begins.settings}
+        )
+        channel.consume(*(turn.id for turn in begins.turns))
         self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, title)))
         spec = chat_spec(host, channel)
         await self.system.supervisor(self._supervisor).start_child(spec)

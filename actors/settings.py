@@ -19,22 +19,23 @@ from ahpd.protocol.session import SessionState
 def begin_session(session: Channel, configured: Configured) -> None:
     """A session begins with these settings."""
     values = configured.state.values if configured.state is not None else {}
-    session.chat_scoped = configured.chat_scoped
-    session.settings = {key: each for key, each in values.items() if key in session.chat_scoped}
+    own = configured.chat_scoped
+    session.note(
+        chat_scoped=own, settings={key: each for key, each in values.items() if key in own}
+    )
 
 
 def begin_chat(session: Channel, chat: Channel, client_id: str) -> None:
     """A chat of it begins for a client, with what a chat begins with there."""
-    chat.settings = dict(session.settings)
-    chat.starter = client_id
+    chat.note(settings=session.notes.settings, starter=client_id)
 
 
 def note(session: Channel, chat: Channel | None, config: Object) -> None:
     """Settings changed in a chat, or for the session, in whose place its default chat stands."""
     if chat is not None:
-        chat.settings.update(
-            {key: each for key, each in config.items() if key in session.chat_scoped}
-        )
+        own = {key: each for key, each in config.items() if key in session.notes.chat_scoped}
+        if own:
+            chat.note(settings={**chat.notes.settings, **own})
 
 
 def config_of(host: Host, chat: Channel) -> Object:
@@ -44,8 +45,8 @@ def config_of(host: Host, chat: Channel) -> Object:
         return {}
     config = session.state.config
     values = config.values if config is not None else {}
-    shared = {key: each for key, each in values.items() if key not in session.chat_scoped}
-    return {**shared, **chat.settings}
+    shared = {key: each for key, each in values.items() if key not in session.notes.chat_scoped}
+    return {**shared, **chat.notes.settings}
 
 
 def refusal_of(agent: Agent) -> Callable[[str, JSON], str | None]:

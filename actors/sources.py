@@ -102,7 +102,7 @@ def _fork(source: ForkChatSource, channel: Channel) -> Beginning:
 
     What a side chat's agent knew, the agent of its fork knows as well: it goes on in its place.
     """
-    chat, known = channel.state, channel.heritage
+    chat, known = channel.state, channel.notes.heritage
     turns = _turns_up_to(chat, source.turn_id)
     if turns is None:
         running = chat.active_turn is not None and chat.active_turn.id == source.turn_id
@@ -115,7 +115,7 @@ def _fork(source: ForkChatSource, channel: Channel) -> Beginning:
         Heritage(
             turns, known.context, known.selection, _attached(channel, (*turns, *known.context))
         ),
-        dict(channel.settings),
+        channel.notes.settings,
     )
 
 

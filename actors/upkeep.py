@@ -52,17 +52,17 @@ def conversation_of(host: Host, chat: Channel) -> OpenRequest:
     directories = chat.state.working_directories
     if directories is None:
         directories = session.working_directories or ()
-    history = history_left(chat.heritage, chat.state)
-    known = {turn.id for turn in (*history, *chat.heritage.context)}
+    history = history_left(chat.notes.heritage, chat.state)
+    known = {turn.id for turn in (*history, *chat.notes.heritage.context)}
     return OpenRequest(
         owner.uri,
         chat.uri,
         directories,
         config_of(host, chat),
         history=history,
-        context=chat.heritage.context,
-        selection=chat.heritage.selection,
-        attached={key: held for key, held in chat.heritage.attached.items() if key in known},
+        context=chat.notes.heritage.context,
+        selection=chat.notes.heritage.selection,
+        attached={key: held for key, held in chat.notes.heritage.attached.items() if key in known},
         customizations=session.customizations or (),
     )
 
@@ -75,7 +75,7 @@ def open_request(host: Host, chat: Channel) -> OpenRequest:
     """
     request = conversation_of(host, chat)
     session: SessionState = host.ledger.channels[request.session].state
-    held = held_for(host, chat.starter, host.agents[session.provider])
+    held = held_for(host, chat.notes.starter, host.agents[session.provider])
     if held.reason is not None:
         raise AgentFailed(held.reason, resumable=True)
     return attrs.evolve(request, tokens=held.tokens)

@@ -148,7 +148,7 @@ class Workers:
         main_turn = self._channel.state.active_turn
         self._workers[event.worker] = Worker(talk, main_turn.id if main_turn is not None else "")
         turn_id = self._host.new_id()
-        channel.used.add(turn_id)
+        channel.consume(turn_id)
         note_start(self._host, channel, turn_id)
         message = Message(text=event.prompt or event.title, origin=MessageOrigin(kind="agent"))
         talk.desk.say(

@@ -166,7 +166,7 @@ async def test_a_message_that_is_changed_is_pinned_again_and_one_withdrawn_is_fo
         await settled()
         channel = host.ledger.find(C)
         assert channel is not None
-        assert list(channel.attached) == ["m1"]
+        assert list(channel.notes.attached) == ["m1"]
         puppet.end(Done())
         await settled()
         assert puppet.prompted is not None
