@@ -6,6 +6,7 @@ chats, the catalogue reads what it missed off the sessions' states when it start
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from actors.drafts import is_unused
@@ -21,6 +22,7 @@ from actors.messages import (
     MatchSessions,
     SessionMoved,
     SessionsCounted,
+    WakeSession,
 )
 from actors.refusal import refusal
 from actors.session import session_spec
@@ -29,16 +31,20 @@ from actors.sources import Beginning, made_chat
 from actors.summaries import chat_row, is_worker, older_summary, session_summary, summary_changes
 from actors.telling import tell
 from actors.upkeep import conversation_of
+from actors.waking import wake
 from ahpd.agents.port import Agent, OpenRequest
+from ahpd.journal.port import Journal, JournalFailed
 from ahpd.protocol import uris
 from ahpd.protocol.errors import ErrorCode
 from ahpd.protocol.root import SessionRemovedParams, SessionSummaryChangedParams
 from ahpd.protocol.session import CreateSessionParams, SessionState, SessionSummary
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.reducers.status import IDLE, READ
-from supervisors import Actor, StartFailed
+from supervisors import Actor, Reject, StartFailed
 
-Incoming: TypeAlias = CreateSession | DisposeSession | SessionMoved | CollectDraft | MatchSessions
+Incoming: TypeAlias = (
+    CreateSession | DisposeSession | SessionMoved | CollectDraft | MatchSessions | WakeSession
+)
 
 
 class Catalogue(Actor[Incoming]):
@@ -46,8 +52,9 @@ class Catalogue(Actor[Incoming]):
 
     kind = "catalogue"
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, journal: Journal) -> None:
         self._host = host
+        self._journal = journal
 
     async def on_start(self) -> None:
         """Say what moved while nobody looked, and finish what an earlier incarnation had begun."""
@@ -56,6 +63,9 @@ class Catalogue(Actor[Incoming]):
         if self._host.catalogue is not None:
             await self._start_missing()
             await self._stop_orphans()
+            for uri in list(self._host.dormant.busy):
+                with suppress(Reject):
+                    await self._wake(uri)
 
     async def handle(self, message: Incoming) -> Any:
         """One message; see `actors.messages` for what each says."""
@@ -70,6 +80,8 @@ class Catalogue(Actor[Incoming]):
                 self._collect(message.session)
             case MatchSessions():
                 await self._start_missing()
+            case WakeSession():
+                await self._wake(message.session)
 
     @property
     def _summaries(self) -> dict[URI, SessionSummary]:
@@ -152,7 +164,7 @@ class Catalogue(Actor[Incoming]):
         if uri in host.catalogue:
             raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"the session {uri} already exists")
         for other in (uris.canonical(uri), uris.default_chat(uri), uris.annotations_of(uri)):
-            if host.ledger.find(other) is not None:
+            if host.ledger.find(other) is not None or host.dormant.owner_of(other) is not None:
                 raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"{other} is another channel")
         if provider not in host.agents:
             known = ", ".join(host.agents)
@@ -166,6 +178,32 @@ class Catalogue(Actor[Incoming]):
         several = capabilities is not None and capabilities.multiple_working_directories is not None
         held = params.working_directories
         return held if held is None or several else held[:1]
+
+    # ---- waking ------------------------------------------------------------------------------
+
+    async def _wake(self, uri: URI) -> None:
+        """Load a session that is kept, and start its actors. Raises `Reject`."""
+        if uri not in self._host.dormant:
+            return
+        try:
+            channel = await wake(self._host, self._journal, self.find, uri)
+        except JournalFailed as error:
+            raise refusal(ErrorCode.INTERNAL_ERROR, f"the session {uri}: {error}") from error
+        if channel is None:
+            self._left_out(uri)
+            raise refusal(ErrorCode.SESSION_NOT_FOUND, f"the session {uri} cannot be read any more")
+        self._look_at(uri)
+        try:
+            await self._start(channel, self._served_chats(channel))
+        except StartFailed as error:
+            raise refusal(ErrorCode.INTERNAL_ERROR, f"the session {uri} did not start") from error
+
+    def _left_out(self, uri: URI) -> None:
+        """There is no such session any more, for those who see lists."""
+        self._summaries.pop(uri, None)
+        removed = SessionRemovedParams(channel=ROOT, session=uri)
+        self._host.notify("root/sessionRemoved", removed, removed)
+        self._count()
 
     # ---- ending ------------------------------------------------------------------------------
 
@@ -204,10 +242,7 @@ class Catalogue(Actor[Incoming]):
         for other in host.ledger.channels_of(uri):
             close_channel(host, other)
         close_channel(host, channel)
-        self._summaries.pop(uri, None)
-        removed = SessionRemovedParams(channel=ROOT, session=uri)
-        host.notify("root/sessionRemoved", removed, removed)
-        self._count()
+        self._left_out(uri)
 
     async def _tear_down(self, channel: Channel, agent: Agent, requests: list[OpenRequest]) -> None:
         """Helper: bring the session's actors and agents down; its URI is free already."""

@@ -7,7 +7,7 @@ window still reaches back to where it left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -55,6 +55,11 @@ class Clients:
 
     def __init__(self) -> None:
         self._records: dict[str, ClientRecord] = {}
+        #: What the journal has yet to be told.
+        self.changed: dict[str, ClientRecord] = {}
+        self.forgotten: set[str] = set()
+        #: Called when there is something of that. Sync; never fails.
+        self.on_change: Callable[[], None] = _nobody_asks
 
     def find(self, client_id: str) -> ClientRecord | None:
         """The record of a client that was here before."""
@@ -74,6 +79,7 @@ class Clients:
         if connection not in record.connections:
             record.connections.append(connection)
         record.has_lost_place = False
+        self.touch(record)
         return record
 
     def leave(self, record: ClientRecord, connection: Peer, seq: int) -> bool:
@@ -82,6 +88,7 @@ class Clients:
             record.connections.remove(connection)
         record.left_at = seq
         record.absences += not record.connections
+        self.touch(record)
         return not record.connections
 
     def forget_unreachable(self, window: ReplayWindow) -> list[str]:
@@ -93,13 +100,41 @@ class Clients:
         ]
         for client_id in gone:
             del self._records[client_id]
+            self.changed.pop(client_id, None)
+            self.forgotten.add(client_id)
+        if gone:
+            self.on_change()
         return gone
 
     def channel_closed(self, uri: URI) -> None:
         """A channel is gone: no client has a baseline of it, nor of a later one of that name."""
         for record in self._records.values():
-            record.baselines.pop(uri, None)
+            self.drop_baseline(record, uri)
+
+    def admit(self, record: ClientRecord) -> None:
+        """Take in a client that was stored."""
+        self._records[record.client_id] = record
+
+    def touch(self, record: ClientRecord) -> None:
+        """Something of it has changed."""
+        self.changed[record.client_id] = record
+        self.forgotten.discard(record.client_id)
+        self.on_change()
+
+    def set_baseline(self, record: ClientRecord, uri: URI, baseline: Baseline) -> None:
+        """The client has this channel's state."""
+        record.baselines[uri] = baseline
+        self.touch(record)
+
+    def drop_baseline(self, record: ClientRecord, uri: URI) -> None:
+        """The client has it no longer, if it had."""
+        if record.baselines.pop(uri, None) is not None:
+            self.touch(record)
 
     def __iter__(self) -> Iterator[ClientRecord]:
         """Every record."""
         return iter(self._records.values())
+
+
+def _nobody_asks() -> None:
+    """Until somebody wants to know."""

@@ -26,7 +26,7 @@ from actors.credentials import Credentials, concealed, revealed
 from actors.grace import ClientGone
 from actors.host import Host
 from actors.ledger import Entry, Origin
-from actors.messages import Dispatch
+from actors.messages import Dispatch, WakeSession
 from actors.outbox import Outbox
 from actors.refusal import as_protocol_error
 from actors.requests import METHODS, Mode, Served
@@ -181,6 +181,8 @@ class Connection(Actor[Incoming]):
             self.stop(message.reason)
 
     async def _handle(self, message: Incoming) -> None:
+        if self.host.dormant and not isinstance(message, Hangup):
+            await self._wake(message.params)
         match message:
             case Notification(method="dispatchAction"):
                 await self._dispatch(message.params)
@@ -190,6 +192,13 @@ class Connection(Actor[Incoming]):
                 self._notification(message)
             case Hangup():
                 pass
+
+    async def _wake(self, params: Object) -> None:
+        """Have everything loaded that a message names; what cannot be loaded is not there."""
+        for session in self.host.dormant.named_in(params):
+            with suppress(CallFailed):
+                message = WakeSession(session)
+                await self.find("catalogue").call(message, within=self.host.settings.request_within)
 
     def hang_up(self, code: int, reason: str) -> None:
         """End this connection, before anything else, also when it waits for somebody now."""
@@ -225,6 +234,7 @@ class Connection(Actor[Incoming]):
             else:
                 if isinstance(message, Request) and message.method == "authenticate":
                     message = concealed(message)
+                await self.host.ledger.room.wait()
                 await me.send(message, cost=len(text))
 
     async def _write(self) -> None:
@@ -258,6 +268,8 @@ class Connection(Actor[Incoming]):
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """An envelope of a channel it is subscribed to."""
         text = subscription.frame_of(entry)
+        if entry.page is not None and self.record is not None:
+            self.host.clients.touch(self.record)  # it may hold older turns now
         if text is not None:
             self.outbox.put_entry(entry, text, subscription.hold)
 

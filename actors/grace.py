@@ -75,6 +75,7 @@ class Grace(Actor[Incoming]):
         if record is None or record.connections or record.absences != message.absence:
             return  # it came back, perhaps to leave again: that absence has a clock of its own
         record.has_lost_place = True
+        self._host.clients.touch(record)
         leave_sessions(self, self._host, message.client_id)
         self._host.clients.forget_unreachable(self._host.window)
 

@@ -34,7 +34,7 @@ def _join(
     record = connection.host.clients.join(client_id, version, connection)
     kept = _still_heard(connection, record, wanted)
     for uri in record.baselines.keys() - kept:
-        del record.baselines[uri]
+        connection.host.clients.drop_baseline(record, uri)
     connection.record = record
     connection.client_id = client_id
     connection.is_old = version.startswith("0.9.")

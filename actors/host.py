@@ -8,7 +8,9 @@ import attrs
 
 from actors.clients import Clients
 from actors.clock import Clock
+from actors.dormant import Dormant
 from actors.ledger import Ledger
+from actors.recording import Recorder
 from actors.replay import ReplayWindow
 from actors.subscriptions import Subscriptions
 from ahpd.agents.port import Agent
@@ -70,8 +72,11 @@ class Host:
     #: Makes ids: turn ids and the like, unique and, in tests, the same for the same seed.
     new_id: Callable[[], str]
     agents: Mapping[str, Agent]
+    recorder: Recorder
     settings: Settings = attrs.field(factory=Settings)
     catalogue: dict[URI, SessionSummary] | None = attrs.field(factory=dict)
+    #: Sessions that are kept, and not loaded.
+    dormant: Dormant = attrs.field(factory=Dormant)
     #: Watches on clients' files: the channel, and the client that watches.
     watchers: dict[URI, str] = attrs.field(factory=dict)
 

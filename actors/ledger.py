@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from actors.room import Room
 from ahpd.agents.port import Attached
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import Turn
@@ -112,6 +113,8 @@ class Channel:
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
     closed: bool = False
+    #: Names it for ever, as its URI does not: another channel may have that one later.
+    key: int = 0
     on_note: Callable[[Channel], None] = lambda _: None
 
     def note(self, **changes: Any) -> None:
@@ -177,11 +180,19 @@ Release: TypeAlias = Callable[[], None]
 class Ledger:
     """See the module's docstring. `on_work` is called when the queue stops being empty."""
 
-    def __init__(self, seq: int = 0) -> None:
+    def __init__(self, seq: int = 0, next_key: int = 1) -> None:
         self.seq = seq
         self.channels: dict[URI, Channel] = {}
         self.queue: deque[Entry | Release] = deque()
+        #: What the journal has yet to be told besides the queue, by key: channels of which
+        #: something new is known, and those that are gone.
+        self.noted: dict[int, Channel] = {}
+        self.gone: dict[int, Channel] = {}
         self.on_work: Callable[[], None] = _nothing
+        #: Why nothing can be kept at the moment, in words; None: all is well.
+        self.failing: str | None = None
+        self.room = Room()
+        self._next_key = next_key
 
     # ---- channels ---------------------------------------------------------------------------
 
@@ -190,9 +201,26 @@ class Ledger:
     ) -> Channel:
         """A new channel, at the current number."""
         assert uri not in self.channels, f"{uri} is already open"
-        channel = Channel(uri, kind, state, path, owner, self.seq, dumps(uri))
-        self.channels[uri] = channel
+        channel = Channel(uri, kind, state, path, owner, self.seq, dumps(uri), key=self._next_key)
+        self._next_key += 1
+        self.admit(channel)
+        self._noted(channel)
         return channel
+
+    def admit(self, channel: Channel) -> None:
+        """Take in a channel that was stored."""
+        assert channel.uri not in self.channels, f"{channel.uri} is already open"
+        self.channels[channel.uri] = channel
+        channel.on_note = self._noted
+
+    def _noted(self, channel: Channel) -> None:
+        self.noted[channel.key] = channel
+        self.stir()
+
+    def stir(self) -> None:
+        """There is something to keep that is not in the queue."""
+        if not self.queue:
+            self.on_work()
 
     def find(self, uri: URI) -> Channel | None:
         """The open channel of that exact URI."""
@@ -212,6 +240,9 @@ class Ledger:
         channel.closed = True
         if self.channels.get(channel.uri) is channel:
             del self.channels[channel.uri]
+            self.gone[channel.key] = channel
+            self.noted.pop(channel.key, None)
+            self.stir()
 
     # ---- the order --------------------------------------------------------------------------
 
@@ -286,6 +317,8 @@ class Ledger:
     def _put(self, item: Entry | Release) -> None:
         queue = self.queue
         queue.append(item)
+        if isinstance(item, Entry):
+            self.room.take(len(item))
         if len(queue) == 1:
             self.on_work()
 

@@ -25,7 +25,7 @@ Find: TypeAlias = Callable[[str], Ref[Any]]
 
 def open_session(host: Host, find: Find, uri: URI, state: SessionState) -> Channel:
     """The channels of a session that is made now, its chats apart."""
-    base = f"session/{_name(find, uri)}"
+    base = free_base(find, uri)
     channel = host.ledger.open(uri, "session", state, f"{base}/session")
     open_annotations(host, uri, base)
     return channel
@@ -61,11 +61,11 @@ def chat_path(session: Channel) -> str:
     return f"{supervisor_of(session)}/chat/{number}"
 
 
-def _name(find: Find, uri: URI) -> str:
-    """A name for paths: the readable end of the URI, and a number when an actor has it."""
+def free_base(find: Find, uri: URI) -> str:
+    """A path for a session's supervisor: the end of the URI, and a number when an actor has it."""
     wanted = re.sub(r"[^A-Za-z0-9._-]+", "-", uri.partition(":")[2]).strip("-")[-36:] or "s"
     name, number = wanted, 1
     while find(f"session/{name}").cell is not None:
         number += 1
         name = f"{wanted}~{number}"
-    return name
+    return f"session/{name}"

@@ -97,6 +97,13 @@ class CollectDraft:
 
 
 @attrs.frozen
+class WakeSession(Request[None]):
+    """This session is kept and not loaded, and somebody asks for it. Harmless when it is loaded."""
+
+    session: URI
+
+
+@attrs.frozen
 class MatchSessions:
     """Give actors to the sessions that have none: one was made elsewhere."""
 

@@ -7,6 +7,7 @@ is refused once that turn is gone.
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 
 import attrs
 
@@ -106,22 +107,29 @@ class Window:
 
     def __init__(self, seq: int, start: int) -> None:
         #: (number, place): from that number on, the subscriber holds the turns from that place on.
-        self._steps = [(seq, start)]
+        self.steps = [(seq, start)]
+
+    @classmethod
+    def of(cls, steps: Iterable[tuple[int, int]]) -> Window:
+        """One with the steps of another."""
+        first, *more = steps
+        made = cls(*first)
+        made.steps += more
+        return made
 
     @property
     def start(self) -> int:
         """The place of the oldest turn that it holds."""
-        return self._steps[-1][1]
+        return self.steps[-1][1]
 
     def takes(self, seq: int, start: int, end: int) -> bool:
         """Whether the page of that number is for this subscriber, which then holds it too."""
         if not start < self.start <= end:
             return False
-        self._steps.append((seq, start))
+        self.steps.append((seq, start))
         return True
 
     def as_of(self, seen: float) -> Window:
         """What is held by a client that has seen up to this number."""
-        made = Window(*self._steps[0])
-        made._steps += [step for step in self._steps[1:] if step[0] <= seen]
-        return made
+        first, *more = self.steps
+        return Window.of([first, *(step for step in more if step[0] <= seen)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import attrs
@@ -9,9 +10,11 @@ import attrs
 from actors.desk import Desk
 from actors.host import Host
 from actors.messages import Dispatch, SessionsCounted
-from actors.root_config import apply, config_state, sort_push
+from actors.restoring import CannotRestore, restore_channel
+from actors.root_config import apply, config_state, left_values, own_values, sort_push
 from actors.telling import tell
 from ahpd.agents.port import Changing
+from ahpd.journal.port import KeptChannel
 from ahpd.protocol.root import (
     RootActiveSessionsChangedAction,
     RootAgentsChangedAction,
@@ -48,6 +51,7 @@ class Root(Actor[Incoming]):
             if isinstance(agent, Changing):
                 agent.watch(lambda: tell(ref, AgentsMoved()))
         self._tell_agents()
+        self._tell_settings()
         self._counted(len(self._host.catalogue or ()))
 
     async def handle(self, message: Incoming) -> Any:
@@ -83,14 +87,42 @@ class Root(Actor[Incoming]):
         agents = tuple(agent.info for agent in self._host.agents.values())
         self._desk.say(RootAgentsChangedAction(agents=agents))
 
+    def _tell_settings(self) -> None:
+        """The host may have been started with other ones than were set when it was left."""
+        self._desk.say(RootConfigChangedAction(config=own_values(self._host)))
+
     def _counted(self, count: int) -> None:
         self._desk.say(RootActiveSessionsChangedAction(active_sessions=count))
 
 
-def root_state(host: Host) -> RootState:
-    """The root as it is when the host starts."""
-    return RootState(
-        agents=tuple(agent.info for agent in host.agents.values()),
-        active_sessions=0,
-        config=config_state(host),
-    )
+def begin_root(host: Host, kept: KeptChannel | None) -> None:
+    """Open the root, or take it up where it was left.
+
+    A setting that somebody changed while the host ran stays changed, unless it is now started with
+    another value than it was then. A root that this version would describe otherwise is begun anew,
+    and whoever held the old one gets a snapshot.
+    """
+    config = config_state(host)
+    begun_with = dict(config.values)
+    channel = None
+    if kept is not None:
+        with suppress(CannotRestore):
+            channel = restore_channel(kept, "root", host.recorder)
+    if channel is not None and channel.state.config is not None:
+        values = left_values(channel.state.config.values, channel.notes.settings, begun_with)
+        apply(host, {**begun_with, **values})
+        config = config.evolve(values=values)
+        if channel.state.config.schema != config.schema:
+            channel = None
+    if channel is not None:
+        host.ledger.admit(channel)
+    else:
+        if kept is not None:
+            host.clients.channel_closed(ROOT)
+        state = RootState(
+            agents=tuple(agent.info for agent in host.agents.values()),
+            active_sessions=0,
+            config=config,
+        )
+        channel = host.ledger.open(ROOT, "root", state, "root")
+    channel.note(settings=begun_with)

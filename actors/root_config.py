@@ -167,8 +167,25 @@ def config_state(host: Host) -> RootConfigState:
         schema=ConfigSchema(
             type="object", properties={key: each.schema for key, each in SETTINGS.items()}
         ),
-        values={key: each.read(host) for key, each in SETTINGS.items() if each.read is not None},
+        values=own_values(host),
     )
+
+
+def own_values(host: Host) -> dict[str, JSON]:
+    """The host's own settings as it uses them."""
+    return {key: each.read(host) for key, each in SETTINGS.items() if each.read is not None}
+
+
+def left_values(left: Object, begun_with: Object, now: Object) -> dict[str, JSON]:
+    """The settings of a host that was `left` like this and now starts with these own ones.
+
+    What is started with another value than before counts; else what was set since.
+    """
+    values = {key: value for key, value in left.items() if key in SETTINGS}
+    for key, value in now.items():
+        if key not in values or begun_with.get(key) != value:
+            values[key] = value
+    return values
 
 
 def apply(host: Host, values: Object) -> None:

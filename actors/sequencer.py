@@ -1,31 +1,43 @@
-"""The sequencer: makes the head of the ledger's queue durable, and lets it out in order.
+"""The sequencer: makes what the ledger holds durable, and lets its queue out in order.
 
-It owns no state that a crash could lose. The queue is the ledger's, an item leaves it only after it
-was let out, and letting out is one sync step; so a sequencer that is killed at any checkpoint goes
-on, when it is started again, exactly where it was. A group that may or may not have been written is
+It owns no state that a crash could lose. The queue is the ledger's, an item leaves it only when it
+is let out, and letting one out is one sync step; so a sequencer that is killed at any checkpoint
+goes on, when it is started again, exactly where it was. What may or may not have been written is
 written again: the journal skips what it has.
+
+While the journal fails nothing is let out, and nothing is lost: it is tried again until it works.
+What comes in meanwhile waits, up to a bound at which the edges stop reading (`Ledger.room`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 
 import attrs
+import trio
 
 from actors.ledger import Entry, Ledger
+from actors.recording import Recorder, Taken
 from actors.replay import ReplayWindow
 from actors.subscriptions import Subscriptions
-from ahpd.journal.port import Journal
+from ahpd.journal.port import Journal, JournalDamaged, JournalFailed
 from supervisors import Actor, ActorGone, MailboxFull
 
-#: Most items of one group: bounds how long the others wait for a slow journal.
+_log = logging.getLogger("ahpd.journal")
+
+#: Most items that are let out between two looks at the others.
 GROUP = 1024
+#: Seconds after which what was written is made safe from a loss of power too.
+SYNC_AFTER = 1.0
+#: Seconds between two tries of a journal that fails: the first, and the longest.
+RETRY_AFTER, RETRY_AT_MOST = 0.1, 5.0
 
 
 @attrs.frozen
 class Work:
-    """The queue is not empty."""
+    """There is something to keep."""
 
 
 class Sequencer(Actor[Work]):
@@ -37,15 +49,19 @@ class Sequencer(Actor[Work]):
         self,
         ledger: Ledger,
         journal: Journal,
+        recorder: Recorder,
         window: ReplayWindow,
         subscriptions: Subscriptions,
+        *,
         let_out: Callable[[int], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._journal = journal
+        self._recorder = recorder
         self._window = window
         self._subscriptions = subscriptions
         self._let_out = let_out
+        self._sync_is_due = False
 
     async def on_start(self) -> None:
         """Go on where the last incarnation stopped."""
@@ -57,20 +73,62 @@ class Sequencer(Actor[Work]):
                 ref.cast(Work())
 
         self._ledger.on_work = wake
-        if self._ledger.queue:
+        self._ledger.failing = None
+        if self._ledger.queue or self._recorder.has_news:
             wake()
 
     async def handle(self, message: Work) -> None:
-        """Let out everything that is queued, a group at a time."""
-        queue = self._ledger.queue
-        while queue:
-            count = min(len(queue), GROUP)
-            entries = [item for item, _ in zip(queue, range(count)) if isinstance(item, Entry)]  # noqa: B905
-            if entries:
-                await self._journal.write(entries)
-            for _ in range(count):
-                self._release(queue[0])
+        """Keep everything there is, and let it out."""
+        ledger, recorder = self._ledger, self._recorder
+        queue = ledger.queue
+        while queue or recorder.has_news:
+            count = len(queue)
+            if recorder.has_news or any(isinstance(item, Entry) for item in queue):
+                taken = recorder.take(queue)
+                recorder.kept(taken, await self._write(taken))
+                self._sync_soon()
+            for place in range(count):
+                item = queue[0]
+                self._release(item)
                 queue.popleft()
+                if isinstance(item, Entry):
+                    ledger.room.free(len(item))
+                if place % GROUP == GROUP - 1:
+                    await trio.lowlevel.checkpoint()
+
+    async def _write(self, taken: Taken) -> dict[int, int]:
+        """Write, as often as it takes. Raises `JournalDamaged`."""
+        ledger, wait = self._ledger, RETRY_AFTER
+        while True:
+            try:
+                sizes = await self._journal.write(taken.batch)
+            except JournalDamaged:
+                raise
+            except JournalFailed as error:
+                if ledger.failing != str(error):
+                    _log.error("nothing can be kept, so nothing is said: %s", error)
+                ledger.failing = str(error)
+                await trio.sleep(wait)
+                wait = min(2 * wait, RETRY_AT_MOST)
+                continue
+            if ledger.failing is not None:
+                _log.warning("the journal works again")
+                ledger.failing = None
+            return dict(sizes)
+
+    def _sync_soon(self) -> None:
+        if not self._sync_is_due:
+            self._sync_is_due = True
+            self.spawn(self._sync, name="sync")
+
+    async def _sync(self) -> None:
+        """Helper: have the medium hold what was written until then."""
+        await trio.sleep(SYNC_AFTER)
+        self._sync_is_due = False
+        try:
+            await self._journal.sync()
+        except JournalFailed as error:
+            _log.warning("what was written last is not safe from a loss of power yet: %s", error)
 
     def _release(self, item: Entry | Callable[[], None]) -> None:
         if not isinstance(item, Entry):

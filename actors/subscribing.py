@@ -53,7 +53,7 @@ def begin(connection: Connection, taken: Taken) -> None:
         # Only now can the client have it; a connection that dies before leaves no baseline, nor
         # does a subscription that was ended, or begun again, in the meantime.
         if host.subscriptions.find(connection, channel.uri) is taken.subscription:
-            record.baselines[channel.uri] = baseline
+            host.clients.set_baseline(record, channel.uri, baseline)
 
     connection.outbox.after(written)
 
@@ -102,7 +102,7 @@ def leave_channel(connection: Connection, uri: URI) -> None:
     others = (other for other in record.connections if other is not connection)
     if any(host.subscriptions.find(other, uri) is not None for other in others):
         return
-    record.baselines.pop(uri, None)
+    host.clients.drop_baseline(record, uri)
     channel = host.ledger.find(uri)
     if channel is not None and channel.kind == "session":
         with suppress(SupervisorsError):  # this runs where envelopes are let out: never fails

@@ -24,18 +24,20 @@ from actors import mailboxes
 from actors.catalogue import Catalogue
 from actors.clients import Clients
 from actors.clock import Clock
+from actors.dormant import Dormant
 from actors.drafts import Drafts
 from actors.grace import Grace
 from actors.host import Host, Settings
 from actors.ledger import Ledger
+from actors.recording import Recorder
 from actors.replay import ReplayWindow
-from actors.root import Root, root_state
+from actors.restoring import restore_tables, summary_of
+from actors.root import Root, begin_root
 from actors.sequencer import Sequencer
 from actors.subscriptions import Subscriptions
 from actors.watches import Watches
 from ahpd.agents.port import Agent
-from ahpd.journal.port import Journal
-from ahpd.protocol.uris import ROOT
+from ahpd.journal.port import Journal, Kept
 from supervisors import Backoff, ChildSpec, Intensity, SupervisorSpec
 
 
@@ -47,27 +49,43 @@ def make_host(
     seed: int,
     settings: Settings | None = None,
     replay: int = 1000,
+    replay_bytes: int = 32 << 20,
+    kept: Kept | None = None,
 ) -> Host:
-    """The tables of a new host; `seed` makes the ids it hands out."""
-    ledger = Ledger()
+    """The tables of a host, which goes on from what was `kept`; `seed` makes the ids it hands out.
+
+    `replay` and `replay_bytes` bound what is kept for clients that come back.
+    """
+    kept = kept or Kept()
+    ledger, clients = Ledger(kept.seq, kept.next_key), Clients()
+    window = ReplayWindow(kept.evicted, limit=replay, limit_bytes=replay_bytes)
     random = Random(seed)
     host = Host(
         ledger=ledger,
-        window=ReplayWindow(ledger.seq, limit=replay),
+        window=window,
         subscriptions=Subscriptions(),
-        clients=Clients(),
+        clients=clients,
         clock=Clock(wall, steady),
         new_id=lambda: f"{random.getrandbits(128):032x}",
         agents={agent.info.provider: agent for agent in agents},
+        recorder=Recorder(ledger, clients, window),
         settings=settings or Settings(),
+        catalogue={
+            each.uri: summary
+            for each in kept.sessions
+            if (summary := summary_of(each.summary)) is not None
+        },
+        dormant=Dormant(kept.sessions),
     )
-    ledger.open(ROOT, "root", root_state(host), "root")
+    clients.on_change = ledger.stir
+    restore_tables(kept, ledger, clients, window)
+    begin_root(host, kept.root)
     return host
 
 
 def tree(host: Host, journal: Journal, *more: ChildSpec) -> SupervisorSpec:
     """The tree of a host; `more` are children that come last, such as its listeners."""
-    sequencer = (host.ledger, journal, host.window, host.subscriptions)
+    sequencer = (host.ledger, journal, host.recorder, host.window, host.subscriptions)
     return SupervisorSpec(
         (
             ChildSpec("sequencer", Sequencer, sequencer),
@@ -75,7 +93,7 @@ def tree(host: Host, journal: Journal, *more: ChildSpec) -> SupervisorSpec:
             ChildSpec("grace", Grace, (host,)),
             ChildSpec("watches", Watches, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("sessions", SupervisorSpec(dynamic=True)),
-            ChildSpec("catalogue", Catalogue, (host,), mailbox=mailboxes.CHANNEL),
+            ChildSpec("catalogue", Catalogue, (host, journal), mailbox=mailboxes.CHANNEL),
             ChildSpec("drafts", Drafts, (host,)),
             ChildSpec("connections", SupervisorSpec(dynamic=True)),
             *more,

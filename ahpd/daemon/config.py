@@ -82,6 +82,8 @@ class LimitsConfig:
     )
     #: Seconds that an ordered stop may take before what is left is cut off.
     stop_seconds: float = _seconds(20.0)
+    #: Bytes that may wait for the journal before nothing more is read from clients and agents.
+    unkept_bytes: int = _whole(64 * _MIB, _MIB, 1 << 40, "bytes")
     #: Bytes of a capture (``--wire``) that may wait for its disk; what is over is left out.
     wire_bytes: int = _whole(64 * _MIB, _MIB, 1 << 40, "bytes")
 
@@ -93,6 +95,17 @@ class LogConfig:
     #: The least important level that is written.
     level: str = _setting(
         "info", "one of " + ", ".join(f'"{level}"' for level in LEVELS), lambda v: v in LEVELS
+    )
+
+
+@attrs.frozen
+class JournalConfig:
+    """``[journal]``: what is kept on disk."""
+
+    #: What a change that clients were told of is safe from: "process", a killed process, and within
+    #: a second a loss of power; "power", a loss of power, at the cost of a disk's sync each time.
+    durability: str = _setting(
+        "process", 'one of "process", "power"', lambda value: value in ("process", "power")
     )
 
 
@@ -113,6 +126,7 @@ class Config:
     #: Agents by name, in the order in which they are offered; none: ``demo``, the built-in script.
     agents: Mapping[str, AgentConfig] = attrs.field(factory=dict)
     limits: LimitsConfig = attrs.field(factory=LimitsConfig)
+    journal: JournalConfig = attrs.field(factory=JournalConfig)
     log: LogConfig = attrs.field(factory=LogConfig)
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from actors.host import Host, Settings
-from actors.root import root_state
 from actors.tree import make_host
 from ahpd import __version__
 from ahpd.daemon.config import AgentConfig, Config
 from ahpd.daemon.errors import ConfigError
-from ahpd.protocol.uris import ROOT, URI
+from ahpd.journal.port import Kept
+from ahpd.protocol.uris import URI
 
 if TYPE_CHECKING:
     from ahpd.agents.script import Script
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 BUILTIN_NAME = "demo"
 
 
-def build_host(config: Config, *, seed: int, paths: Iterable[Path]) -> Host:
+def build_host(
+    config: Config, *, seed: int, paths: Iterable[Path], kept: Kept | None = None
+) -> Host:
     """A host as `config` has it, not running yet; `seed` makes the ids it hands out.
+
+    It goes on from what was `kept`.
 
     `paths` are the folders that are served. Blocks for the agents' files. Raises `ConfigError`.
     """
@@ -49,11 +53,10 @@ def build_host(config: Config, *, seed: int, paths: Iterable[Path]) -> Host:
         seed=seed,
         settings=settings,
         replay=limits.replay_envelopes,
+        replay_bytes=limits.replay_bytes,
+        kept=kept,
     )
-    host.window.limit_bytes = limits.replay_bytes
-    root = host.ledger.find(ROOT)
-    assert root is not None
-    root.state = root_state(host)  # which shows the limit
+    host.ledger.room.limit = limits.unkept_bytes
     return host
 
 

@@ -6,7 +6,8 @@ It must answer soon after its start, so it imports nothing that only a daemon ne
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import attrs
 import trio
@@ -28,6 +29,8 @@ from ahpd.daemon.running import (
     run_host,
     served_paths,
 )
+from ahpd.journal.memory import MemoryJournal
+from ahpd.journal.port import Journal, Kept
 from ahpd.transports.port import Transport
 from ahpd.transports.stdio import fd_transport
 from supervisors import Actor
@@ -77,20 +80,33 @@ def serve_stdio(launch: Launch, read_fd: int, write_fd: int) -> str:
     """
     logs.set_up(launch.config.log.level)
     with ExitStack() as stack:
-        if launch.state_dir is not None:
-            from ahpd.daemon.state import StateFolder  # noqa: PLC0415 - seldom wanted
-
-            stack.enter_context(StateFolder(launch.state_dir).held())
-        host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch))
+        journal, kept = stack.enter_context(_journal(launch))
+        host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch), kept=kept)
         wrap = stack.enter_context(captured(launch))
-        return trio.run(_run_stdio, launch, host, wrap, read_fd, write_fd)
+        return trio.run(_run_stdio, launch, host, journal, wrap, (read_fd, write_fd))
 
 
-async def _run_stdio(launch: Launch, host: Host, wrap: Wrap, read_fd: int, write_fd: int) -> str:
+@contextmanager
+def _journal(launch: Launch) -> Iterator[tuple[Journal, Kept]]:
+    """In the state folder when there is one, which is then held; else in memory."""
+    if launch.state_dir is None:
+        yield MemoryJournal(), Kept()
+        return
+    from ahpd.daemon.keeping import journal_in  # noqa: PLC0415 - seldom wanted
+    from ahpd.daemon.state import StateFolder  # noqa: PLC0415
+
+    folder = StateFolder(launch.state_dir)
+    with folder.held(), journal_in(folder, launch.config) as both:
+        yield both
+
+
+async def _run_stdio(
+    launch: Launch, host: Host, journal: Journal, wrap: Wrap, fds: tuple[int, int]
+) -> str:
     outcome = Outcome()
-    transport = fd_transport(read_fd, write_fd, limit=launch.config.limits.message_bytes)
+    transport = fd_transport(*fds, limit=launch.config.limits.message_bytes)
     stdio = listener_spec("stdio", StdioListener, host, transport, wrap, outcome)
-    reason = await run_host(launch, host, Boot(), listeners_spec(stdio))
+    reason = await run_host(launch, host, journal, Boot(), listeners_spec(stdio))
     if not outcome.ended_by_peer and not reason.startswith("SIG"):
         raise HostFailed("the connection failed inside the host")
     return reason

@@ -18,7 +18,7 @@ from actors.tree import tree
 from ahpd.daemon import logs
 from ahpd.daemon.errors import CannotServe, ConfigError, HostFailed
 from ahpd.daemon.launch import Launch
-from ahpd.journal.memory import MemoryJournal
+from ahpd.journal.port import Journal
 from ahpd.transports.port import Transport
 from supervisors import (
     Actor,
@@ -49,7 +49,9 @@ class Boot:
     up: bool = False
 
 
-async def run_host(launch: Launch, host: Host, boot: Boot, *more: ChildSpec) -> str:
+async def run_host(
+    launch: Launch, host: Host, journal: Journal, boot: Boot, *more: ChildSpec
+) -> str:
     """Run `host` with `more` children until it is stopped; gives the reason. For the main thread.
 
     Raises `CannotServe` when one of them said in `boot` why it could not start, else `HostFailed`.
@@ -65,7 +67,7 @@ async def run_host(launch: Launch, host: Host, boot: Boot, *more: ChildSpec) -> 
 
     try:
         reason = await run_tree(
-            tree(host, MemoryJournal(), *more),
+            tree(host, journal, *more),
             stop_within=launch.config.limits.stop_seconds,
             signals=True,
             seed=new_seed(),

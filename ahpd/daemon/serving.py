@@ -14,6 +14,7 @@ from ahpd import __version__
 from ahpd.daemon import logs
 from ahpd.daemon.errors import CannotServe, ConfigError
 from ahpd.daemon.hosting import build_host
+from ahpd.daemon.keeping import journal_in
 from ahpd.daemon.launch import Launch
 from ahpd.daemon.listeners import Announcement, Announcer, Port, UnixListener, WebSocketListener
 from ahpd.daemon.running import (
@@ -27,6 +28,7 @@ from ahpd.daemon.running import (
     served_paths,
 )
 from ahpd.daemon.state import Endpoint, StateFolder, default_folder, write_private
+from ahpd.journal.port import Journal
 from ahpd.transports import auth
 from ahpd.transports.upgrade import Admission
 from supervisors import ChildSpec
@@ -45,10 +47,10 @@ def serve(launch: Launch) -> str:
         logs.set_up(
             launch.config.log.level, lambda text: auth.redact(text).replace(token or "\0", "***")
         )
-        host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch))
-        _remember(launch, folder)
-        with captured(launch) as wrap:
-            return trio.run(_Daemon(launch, folder, host, token, wrap).run)
+        with journal_in(folder, launch.config) as (journal, kept), captured(launch) as wrap:
+            host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch), kept=kept)
+            _remember(launch, folder)
+            return trio.run(_Daemon(launch, folder, host, token, journal=journal, wrap=wrap).run)
 
 
 def _remember(launch: Launch, folder: StateFolder) -> None:
@@ -84,12 +86,20 @@ class _Daemon:
     """One run of `serve`."""
 
     def __init__(
-        self, launch: Launch, folder: StateFolder, host: Host, token: str | None, wrap: Wrap
+        self,
+        launch: Launch,
+        folder: StateFolder,
+        host: Host,
+        token: str | None,
+        *,
+        journal: Journal,
+        wrap: Wrap,
     ) -> None:
         config = launch.config
         self._launch = launch
         self._folder = folder
         self._host = host
+        self._journal = journal
         self._token = token
         self._wrap = wrap
         self._boot = Boot()
@@ -128,7 +138,12 @@ class _Daemon:
         )
         announcer = ChildSpec("announcer", Announcer, (announcement,))
         return await run_host(
-            self._launch, self._host, self._boot, listeners_spec(websocket, unix), announcer
+            self._launch,
+            self._host,
+            self._journal,
+            self._boot,
+            listeners_spec(websocket, unix),
+            announcer,
         )
 
     def _endpoint(self) -> Endpoint:

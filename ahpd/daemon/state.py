@@ -8,6 +8,7 @@ was killed never matters.
 |---|---|
 | `lock` | the pid of the daemon that holds it |
 | `token` | the connection token of the TCP listener |
+| `journal.db` | everything that a restart has to find again (`ahpd.journal`) |
 | `ahpd.sock` | the Unix socket |
 | `endpoint.json` | `url`, `unix`, `pid`, `version`, `started`: while clients are taken |
 | `launch.json` | `arguments` and `folder` of the last start, for ``ahpd restart`` |
@@ -63,6 +64,11 @@ class StateFolder:
     def token(self) -> Path:
         """See the module."""
         return self.path / "token"
+
+    @property
+    def journal(self) -> Path:
+        """See the module."""
+        return self.path / "journal.db"
 
     @property
     def socket(self) -> Path:

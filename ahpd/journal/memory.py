@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ahpd.journal.port import Record
+from ahpd.journal.port import Batch, KeptChannel
+from ahpd.protocol.uris import URI
 
 
 class MemoryJournal:
-    """Keeps nothing but the highest number: what the ledger holds is all there is."""
+    """Keeps nothing but the highest number: what the ledger holds is all there is. Never waits."""
 
     def __init__(self) -> None:
         self.seq = 0
 
-    async def write(self, records: Sequence[Record]) -> None:
-        """Keep these; see the port. Never waits."""
-        self.seq = max(self.seq, records[-1].seq)
+    async def write(self, batch: Batch) -> Mapping[int, int]:
+        """See the port."""
+        self.seq = max(self.seq, batch.seq)
+        return {}
+
+    async def sync(self) -> None:
+        """See the port."""
+
+    async def load(self, session: URI) -> Sequence[KeptChannel]:
+        """There is never anything that is not loaded."""
+        return ()
+
+    async def set_aside(self, key: int, why: str) -> None:
+        """See the port."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, Literal, TypeAlias
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias, overload
 
 from ahpd.protocol.canvas import CanvasReference
 from ahpd.protocol.changeset import Changeset
+from ahpd.protocol.codec import decode
 from ahpd.protocol.common import (
     BaseParams,
     ChangesSummary,
@@ -17,6 +18,7 @@ from ahpd.protocol.common import (
     UsageInfo,
 )
 from ahpd.protocol.inputs import ChatInputRequest, ChatInputResponseKind
+from ahpd.protocol.jsontext import loads
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.model import Object, Unknown, Wire
 from ahpd.protocol.persistent import AnyText, Seq
@@ -335,8 +337,54 @@ _WAITING = (
 )
 
 
+class StoredTurn:
+    """A turn that is still text, as it was stored."""
+
+    __slots__ = ("id", "text")
+
+    def __init__(self, id: str, text: bytes) -> None:
+        self.id = id
+        self.text = text
+
+
 class Turns(Seq["Turn"]):
-    """Completed turns, oldest first, searched by id."""
+    """Completed turns, oldest first, searched by id.
+
+    Those that were stored are decoded when somebody looks at them: most never are.
+    """
+
+    @classmethod
+    def stored(cls, turns: Iterable[tuple[str, bytes]]) -> Turns:
+        """Turns from their ids and texts, which must be what `Turn.wire` gave."""
+        items: list[Any] = [StoredTurn(id, text) for id, text in turns]
+        return cls(items)
+
+    @overload
+    def __getitem__(self, place: int) -> Turn: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Turn]: ...
+    def __getitem__(self, place: int | slice) -> Turn | Sequence[Turn]:
+        """One turn, or a tuple of some."""
+        if isinstance(place, slice):
+            return tuple(self[each] for each in range(*place.indices(len(self))))
+        item: Any = super().__getitem__(place)
+        return self._decoded(place, item) if item.__class__ is StoredTurn else item
+
+    def __iter__(self) -> Iterator[Turn]:
+        """The turns in order."""
+        for place, item in enumerate(super().__iter__()):
+            stored: Any = item
+            yield self._decoded(place, stored) if stored.__class__ is StoredTurn else item
+
+    def _decoded(self, place: int, stored: StoredTurn) -> Turn:
+        """Decode a turn where it stands: equal for every holder of the buffer."""
+        turn = decode(Turn, loads(stored.text))
+        place = place + len(self) if place < 0 else place
+        if place == self._count:
+            self._last = turn
+        else:
+            self._head[place] = turn
+        return turn
 
     @staticmethod
     def key(item: Any) -> Hashable:

@@ -264,6 +264,20 @@ class Seq(Sequence[T_co], Generic[T_co]):
             index = self._index = _Index(self._head, self.key)
         return index
 
+    def in_common(self, other: Seq[Any]) -> int:
+        """How many of the first items are the same objects in both."""
+        count = 0
+        if self._head is other._head:
+            count = max(0, min(self._count, other._count))
+        for place in range(count, min(len(self), len(other))):
+            if self._raw(place) is not other._raw(place):
+                break
+            count += 1
+        return count
+
+    def _raw(self, place: int) -> Any:
+        return self._last if place == self._count else self._head[place]
+
     @staticmethod
     def key(item: Any) -> Hashable:
         """What `index_of` finds an item by; subclasses say what that is."""

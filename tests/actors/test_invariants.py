@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from random import Random
 from typing import Any
@@ -21,7 +21,7 @@ from ahpd.agents.events import (
     ToolStarted,
 )
 from ahpd.agents.port import AgentFailed
-from ahpd.journal.port import Record
+from ahpd.journal.port import Batch, JournalFailed
 from ahpd.protocol.connection import SubscriptionDeliveryOptions
 from ahpd.protocol.uris import ROOT
 from supervisors import sys
@@ -211,12 +211,12 @@ class StubbornJournal(SlowJournal):
         self.open.set()
         self.failures = 0
 
-    async def write(self, records: Sequence[Record]) -> None:
+    async def write(self, batch: Batch) -> Mapping[int, int]:
         await self.open.wait()
         if self.failures:
             self.failures -= 1
-            raise OSError("the disk is full")
-        await super().write(records)
+            raise JournalFailed("the disk is full")
+        return await super().write(batch)
 
 
 async def test_4_while_the_journal_blocks_nothing_leaves() -> None:

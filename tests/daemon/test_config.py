@@ -6,7 +6,7 @@ import attrs
 import platformdirs
 import pytest
 
-from ahpd.daemon.config import AgentConfig, Config, LimitsConfig, LogConfig
+from ahpd.daemon.config import AgentConfig, Config, JournalConfig, LimitsConfig, LogConfig
 from ahpd.daemon.config_file import read_config
 from ahpd.daemon.errors import ConfigError
 from ahpd.daemon.hosting import build_host
@@ -52,7 +52,11 @@ def test_every_key(tmp_path: Path) -> None:
         page_turns = 4
         draft_seconds = 3600
         stop_seconds = 5
+        unkept_bytes = 3145728
         wire_bytes = 1048576
+
+        [journal]
+        durability = "power"
 
         [log]
         level = "debug"
@@ -81,12 +85,14 @@ def test_every_key(tmp_path: Path) -> None:
             page_turns=4,
             draft_seconds=3600.0,
             stop_seconds=5.0,
+            unkept_bytes=3 << 20,
             wire_bytes=1 << 20,
         ),
+        journal=JournalConfig("power"),
         log=LogConfig("debug"),
     )
     mentioned = file.read_text()
-    for cls in (Config, LimitsConfig, LogConfig, AgentConfig):
+    for cls in (Config, LimitsConfig, JournalConfig, LogConfig, AgentConfig):
         assert all(field.name in mentioned for field in attrs.fields(cls))
 
 

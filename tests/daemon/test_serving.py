@@ -66,7 +66,7 @@ def test_its_files_are_private_and_say_where_it_is_as_long_as_it_is_there(tmp_pa
     with daemon(tmp_path) as host:
         state = host.state
         assert mode(state) == 0o700
-        files = ("lock", "token", "ahpd.sock", "endpoint.json", "launch.json")
+        files = ("lock", "token", "journal.db", "ahpd.sock", "endpoint.json", "launch.json")
         assert {name: mode(state / name) for name in files} == dict.fromkeys(files, 0o600)
         assert mode(host.endpoint) == 0o600
         said = json.loads(host.endpoint.read_bytes())
@@ -78,7 +78,12 @@ def test_its_files_are_private_and_say_where_it_is_as_long_as_it_is_there(tmp_pa
         assert found["url"].endswith("?tkn=" + (state / "token").read_text().strip())
         assert host.end() == exits.OK
         assert not host.endpoint.exists()
-        assert sorted(path.name for path in state.iterdir()) == ["launch.json", "lock", "token"]
+        assert sorted(path.name for path in state.iterdir()) == [
+            "journal.db",
+            "launch.json",
+            "lock",
+            "token",
+        ]
 
 
 def test_it_says_once_where_to_connect_and_what_agents_it_has(tmp_path: Path) -> None:
@@ -220,12 +225,11 @@ async def test_a_capture_is_legal_and_holds_no_token(tmp_path: Path, wire: Wiret
 
 def test_a_crash_loop_of_what_the_host_needs_ends_it_with_its_own_code(tmp_path: Path) -> None:
     program = """
-import ahpd.daemon.running as running
 from ahpd.cli import main
-class Full:
-    async def write(self, records):
-        raise OSError(28, "No space left on device")
-running.MemoryJournal = Full
+from ahpd.journal.sqlite import SqliteJournal
+async def write(self, batch):
+    raise ValueError("what is this?")
+SqliteJournal.write = write
 main()
 """
     port = str(free_port())

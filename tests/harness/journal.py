@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from random import Random
 
 import trio
 
-from ahpd.journal.port import Record
+from ahpd.journal.memory import MemoryJournal
+from ahpd.journal.port import Batch
 
 
-class SlowJournal:
+class SlowJournal(MemoryJournal):
     """Keeps nothing but the highest number, after up to `longest` seconds (0: at once).
 
-    `seq` is what would survive a `kill -9`. It asserts that each group goes on where what is
+    `seq` is what would survive a `kill -9`. It asserts that each batch goes on where what is
     durable ends, or repeats some of it.
     """
 
     def __init__(self, seed: int = 0, longest: float = 0.0) -> None:
-        self.seq = 0
+        super().__init__()
         self._dice = Random(f"journal {seed}")
         self._longest = longest
 
-    async def write(self, records: Sequence[Record]) -> None:
+    async def write(self, batch: Batch) -> Mapping[int, int]:
         """See the port."""
-        assert records[0].seq <= self.seq + 1, f"{self.seq} is durable, then {records[0].seq}"
+        assert batch.seq >= self.seq, f"{self.seq} is durable, then {batch.seq}"
         if self._longest:
             await trio.sleep(self._dice.uniform(0, self._longest))
-        self.seq = max(self.seq, records[-1].seq)
+        return await super().write(batch)

@@ -1,0 +1,265 @@
+"""`Recorder`: what the journal has yet to be told, put together in one step.
+
+A batch is everything that has happened since the last one: all envelopes of the queue, what is
+known of the channels besides, and now and then a channel's state. Taken in one step, its parts fit
+each other: a state in it is that after the last of its envelopes, and an id is among those that
+were used if and only if the envelope that used it is in this batch or an earlier one.
+
+A channel's state is written when it is opened, when a turn of it has ended, and when the actions
+since the last time are as long as the state was: so that what has to be reduced again at a start
+stays bounded, and writing states costs no more than writing actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from actors.clients import ClientRecord, Clients
+from actors.keeping import attached_json, baselines_json, heritage_json, notes_json
+from actors.ledger import Channel, Entry, Ledger, Notes
+from actors.replay import ReplayWindow
+from ahpd.journal.port import Batch, ChannelFacts, ClientFacts, Envelope, StateAt
+from ahpd.protocol.chat import ChatState
+from ahpd.protocol.jsontext import dumps
+from ahpd.protocol.session import SessionState
+
+#: Actions shorter than this (bytes) are no reason to write a state.
+LEAST = 64 << 10
+#: Envelopes that leave the replay window before the journal is told.
+SWEEP = 256
+
+#: Kinds of channels that end with their client's connection and are not kept.
+_FLEETING = frozenset({"resourceWatch"})
+
+
+@attrs.define(eq=False)
+class _Known:
+    """What the journal knows of a channel."""
+
+    notes: Notes | None = None
+    place: tuple[object, ...] = ()
+    used: int = 0
+    turns: int = 0
+    #: Bytes of the last state written, and of the actions since.
+    size: int = 0
+    since: int = 0
+
+
+@attrs.define(eq=False)
+class Taken:
+    """A batch on its way, with what will be known when it is written."""
+
+    batch: Batch
+    known: dict[int, _Known]
+    noted: dict[int, Channel]
+    gone: dict[int, Channel]
+    clients: list[ClientRecord]
+    forgotten: list[str]
+
+
+class Recorder:
+    """See the module. It outlives the sequencer, like the ledger."""
+
+    def __init__(self, ledger: Ledger, clients: Clients, window: ReplayWindow) -> None:
+        self._ledger = ledger
+        self._clients = clients
+        self._window = window
+        self._known: dict[int, _Known] = {}
+        self._swept = window.evicted_up_to
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to keep besides what is in the queue."""
+        ledger, clients = self._ledger, self._clients
+        return bool(ledger.noted or ledger.gone or clients.changed or clients.forgotten)
+
+    def knows(self, channel: Channel, since: int) -> None:
+        """This channel was stored as it is now, with `since` bytes of actions after its state."""
+        self._known[channel.key] = _Known(
+            channel.notes,
+            _place(channel),
+            len(channel.used),
+            _turns(channel),
+            size=LEAST,
+            since=since,
+        )
+
+    # ---- before the write ----------------------------------------------------------------------
+
+    def take(self, items: Iterable[object]) -> Taken:
+        """Everything up to now, `items` being the whole queue. Changes nothing here."""
+        ledger = self._ledger
+        entries = [each for each in items if isinstance(each, Entry)]
+        moved: dict[int, Channel] = {
+            each.key: each for each in ledger.noted.values() if _is_kept(each)
+        }
+        since: dict[int, int] = {}
+        envelopes = []
+        for entry in entries:
+            channel = entry.channel
+            if not _is_kept(channel):
+                continue
+            envelopes.append(_envelope(entry))
+            if entry.audience is None:
+                moved.setdefault(channel.key, channel)
+                since[channel.key] = since.get(channel.key, 0) + len(entry.params)
+        known: dict[int, _Known] = {}
+        channels: list[ChannelFacts] = []
+        states: list[StateAt] = []
+        for key, channel in moved.items():
+            before = self._known.get(key) or _Known()
+            after = known[key] = attrs.evolve(before, since=before.since + since.get(key, 0))
+            facts = _facts(channel, after)
+            if facts is not None:
+                channels.append(facts)
+            if _wants_state(channel, before, after):
+                after.turns = _turns(channel)
+                after.since = 0
+                states.append(StateAt(key, channel.kind, ledger.seq, channel.state))
+        evicted = self._window.evicted_up_to
+        clients = list(self._clients.changed.values())
+        forgotten = list(self._clients.forgotten)
+        batch = Batch(
+            ledger.seq,
+            envelopes,
+            channels,
+            states,
+            [key for key in ledger.gone if key in self._known],
+            [_client(each) for each in clients],
+            forgotten,
+            evicted if evicted - self._swept >= SWEEP else None,
+        )
+        return Taken(batch, known, dict(ledger.noted), dict(ledger.gone), clients, forgotten)
+
+    # ---- after it ------------------------------------------------------------------------------
+
+    def kept(self, taken: Taken, sizes: Mapping[int, int]) -> None:
+        """The journal has it, but for what has happened since. Sync; never fails."""
+        ledger, clients = self._ledger, self._clients
+        for key, size in sizes.items():
+            taken.known[key].size = size
+        self._known.update(taken.known)
+        for key, channel in taken.noted.items():
+            # What was noted meanwhile is another value, and still to be told.
+            known = self._known.get(key)
+            if known is None or _is_told(channel, known):
+                ledger.noted.pop(key, None)
+        for key in taken.gone:
+            ledger.gone.pop(key, None)
+            self._known.pop(key, None)
+        for record, facts in zip(taken.clients, taken.batch.clients, strict=True):
+            if _client(record) == facts:
+                clients.changed.pop(record.client_id, None)
+        for client_id in taken.forgotten:
+            clients.forgotten.discard(client_id)
+        if taken.batch.evicted is not None:
+            self._swept = taken.batch.evicted
+
+
+def _is_kept(channel: Channel) -> bool:
+    return not channel.closed and channel.kind not in _FLEETING
+
+
+def _is_told(channel: Channel, known: _Known) -> bool:
+    return not _is_kept(channel) or (
+        known.notes is channel.notes
+        and known.used == len(channel.used)
+        and known.place == _place(channel)
+    )
+
+
+def _envelope(entry: Entry) -> Envelope:
+    return Envelope(
+        entry.seq, entry.channel.key, entry.params, entry.audience, entry.windowed, entry.page
+    )
+
+
+def _place(channel: Channel) -> tuple[object, ...]:
+    return (channel.owner, channel.path, is_busy(channel))
+
+
+def is_busy(channel: Channel) -> bool:
+    """Whether something is under way, or waits, that a host has to see to when it starts."""
+    state = channel.state
+    match state:
+        case ChatState():
+            waits = state.active_turn, state.queued_messages, state.steering_message
+            return any(waits) or channel.notes.cut is not None
+        case SessionState():
+            return bool(state.active_clients) or state.lifecycle == "creating"
+        case _:
+            return False
+
+
+def _turns(channel: Channel) -> int:
+    return len(channel.state.turns) if isinstance(channel.state, ChatState) else 0
+
+
+def _wants_state(channel: Channel, before: _Known, after: _Known) -> bool:
+    if before.notes is None:
+        return True  # it is new
+    return _turns(channel) != before.turns or after.since >= max(LEAST, before.size)
+
+
+def _facts(channel: Channel, known: _Known) -> ChannelFacts | None:
+    """What is new of it; None: nothing. `known` becomes what the journal will know."""
+    notes, before, place = channel.notes, known.notes, _place(channel)
+    if before is notes and known.used == len(channel.used) and known.place == place:
+        return None
+    base = before or Notes()
+    own = notes_json(notes)
+    facts = ChannelFacts(
+        key=channel.key,
+        uri=channel.uri,
+        kind=channel.kind,
+        owner=channel.owner,
+        path=channel.path,
+        is_busy=is_busy(channel),
+        notes=dumps(own) if before is None or own != notes_json(base) else None,
+        heritage=dumps(heritage_json(notes.heritage))
+        if notes.heritage is not base.heritage
+        else None,
+        summary=(
+            dumps(notes.summary.wire())
+            if notes.summary is not None and notes.summary is not base.summary
+            else None
+        ),
+        used=_last(channel.used, len(channel.used) - known.used),
+        used_from=known.used,
+        attached={
+            **{
+                key: dumps(attached_json(each))
+                for key, each in notes.attached.items()
+                if base.attached.get(key) is not each
+            },
+            **{key: None for key in base.attached if key not in notes.attached},
+        },
+    )
+    known.notes, known.used, known.place = notes, len(channel.used), place
+    return facts
+
+
+def _last(ids: dict[str, None], count: int) -> list[str]:
+    """The `count` newest, in order, without a look at the others."""
+    found: list[str] = []
+    for id in reversed(ids):
+        if len(found) == count:
+            break
+        found.append(id)
+    found.reverse()
+    return found
+
+
+def _client(record: ClientRecord) -> ClientFacts:
+    return ClientFacts(
+        record.client_id,
+        record.version,
+        None if record.connections else record.left_at,
+        record.has_lost_place,
+        baselines_json(record.baselines),
+    )
+
+
+__all__ = ["Recorder", "Taken", "is_busy"]

@@ -1,0 +1,231 @@
+"""The journal in a file: SQLite, in WAL mode, one writer, one transaction for each batch.
+
+**What holds when.** `write` returns when the transaction is committed, that is, when the kernel has
+it: from then on a killed process loses nothing of it, and only then may a client see it. With
+`Durability.POWER` it also waits for the medium. With `Durability.PROCESS` the medium is told by
+`sync`, which the host calls within a second of a write; a loss of power takes at most what was
+written since. The file is whole in any case, since WAL frames have checksums and a torn tail is
+left out.
+
+Numbers must not be used again for other content, though: so a host that comes up after a loss of
+power (the machine's boot id is another, and nobody closed the file) goes on well above anything it
+can have given out, and has nothing to replay.
+
+**What it costs.** A batch is a hop to the journal's thread and one write to the WAL, whatever
+the number of envelopes; while it is under way the next batch collects. Snapshots are encoded in
+that thread. A chat's completed turns are written once, never again with later snapshots.
+
+**How it grows.** Envelopes go when a snapshot holds them and no replay can want them; freed pages
+are used again, and given back when they are more than a quarter of the file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import trio
+
+from ahpd.journal.file import connect, faults
+from ahpd.journal.port import Batch, JournalFailed, Kept, KeptChannel
+from ahpd.journal.reading import read_channels, read_kept
+from ahpd.journal.writing import Writer
+from ahpd.protocol.jsontext import dumps
+from ahpd.protocol.uris import URI
+
+T = TypeVar("T")
+
+#: Runs a blocking function to its end, elsewhere.
+Runner = Callable[[Callable[[], T]], Awaitable[T]]
+
+#: How far the numbers go on after a loss of power: more than a second of any host.
+JUMP = 1_000_000
+
+
+class Durability(Enum):
+    """What a `write` that returned is safe from."""
+
+    PROCESS = "process"
+    POWER = "power"
+
+
+class SqliteJournal:
+    """See the module. `begin` comes first; all other methods are `Journal`'s.
+
+    `run` and `run_sync` run blocking functions; the default is a thread for each of the two.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        durability: Durability = Durability.PROCESS,
+        run: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
+    ) -> None:
+        self.path = path
+        self._durability = durability
+        self._run = run or in_thread()
+        self._run_sync = run or in_thread()
+        self._connection: sqlite3.Connection | None = None
+        self._syncing: sqlite3.Connection | None = None
+        self._writer: Writer | None = None
+
+    # ---- its life ------------------------------------------------------------------------------
+
+    def begin(self, *, limit: int, boot: str) -> Kept:
+        """Open the file, and give what the host starts from. Blocks.
+
+        `limit` is how many envelopes can be replayed, `boot` names the time since the machine was
+        started. Raises `JournalFailed` and `JournalDamaged`.
+        """
+        level = "FULL" if self._durability is Durability.POWER else "NORMAL"
+        self._connection = connect(self.path, synchronous=level)
+        try:
+            self._syncing = connect(self.path, synchronous="FULL")
+            with faults(self.path):
+                kept = self._after_power_loss(read_kept(self._connection, limit=limit), boot)
+        except BaseException:
+            self.close()
+            raise
+        self._writer = Writer(self._connection)
+        self._writer.begin_at(kept.evicted)
+        return kept
+
+    def _after_power_loss(self, kept: Kept, boot: str) -> Kept:
+        """What can be relied on, and a mark that the file is in use from now on."""
+        assert self._connection is not None
+        run = self._connection.execute
+        meta = dict(run("SELECT name, value FROM meta").fetchall())
+        in_use = meta.get("in_use", "")
+        if in_use not in ("", boot) and self._durability is not Durability.POWER:
+            seq = kept.seq + JUMP
+            kept = Kept(
+                seq=seq,
+                next_key=kept.next_key,
+                evicted=seq,
+                uris=kept.uris,
+                clients=kept.clients,
+                sessions=kept.sessions,
+                root=kept.root,
+            )
+        run("BEGIN IMMEDIATE")
+        for name, value in (("in_use", boot), ("seq", kept.seq), ("evicted", kept.evicted)):
+            run("INSERT OR REPLACE INTO meta VALUES(?, ?)", (name, value))
+        run("COMMIT")
+        return kept
+
+    def close(self) -> None:
+        """Nobody writes any more: put everything into the file itself. Blocks; never fails."""
+        for connection in (self._syncing, self._connection):
+            if connection is None:
+                continue
+            try:
+                if connection is self._connection and self._writer is not None:
+                    connection.execute("INSERT OR REPLACE INTO meta VALUES('in_use', '')")
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except sqlite3.Error:
+                pass  # the WAL holds it all, and is read at the next start
+            finally:
+                connection.close()
+        self._connection = self._syncing = self._writer = None
+
+    # ---- the port ------------------------------------------------------------------------------
+
+    async def write(self, batch: Batch) -> Mapping[int, int]:
+        """See the port."""
+        return await self._run(partial(self._write, batch))  # type: ignore[no-any-return]
+
+    def _write(self, batch: Batch) -> Mapping[int, int]:
+        assert self._writer is not None, "the journal was not begun"
+        with faults(self.path):
+            return self._writer.write(batch)
+
+    async def sync(self) -> None:
+        """See the port. Also moves what it can from the WAL into the file."""
+        await self._run_sync(self._sync)
+
+    def _sync(self) -> None:
+        assert self._syncing is not None, "the journal was not begun"
+        with faults(self.path):
+            self._syncing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    async def load(self, session: URI) -> Sequence[KeptChannel]:
+        """See the port."""
+        return await self._run(partial(self._load, session))  # type: ignore[no-any-return]
+
+    def _load(self, session: URI) -> Sequence[KeptChannel]:
+        assert self._connection is not None, "the journal was not begun"
+        with faults(self.path):
+            kept = read_channels(self._connection, session)
+        for each in kept:
+            if each.kind == "chat" and each.damage is None and self._writer is not None:
+                self._writer.holds(each.key, each.turns)
+        return kept
+
+    async def set_aside(self, key: int, why: str) -> None:
+        """See the port."""
+        await self._run(partial(self._set_aside, key, why))
+
+    def _set_aside(self, key: int, why: str) -> None:
+        assert self._connection is not None, "the journal was not begun"
+        run = self._connection.execute
+        with faults(self.path):
+            run("BEGIN IMMEDIATE")
+            try:
+                for table, column in _OF_CHANNEL:
+                    condition = f"{column} = {key}" if column != "slot" else f"slot >> 32 = {key}"
+                    cursor = run(f"SELECT * FROM {table} WHERE {condition}")
+                    for row in cursor.fetchall():
+                        run(
+                            "INSERT INTO damaged VALUES(datetime('now'), ?, ?, ?)",
+                            (why, table, _bytes_of(row)),
+                        )
+                    run(f"DELETE FROM {table} WHERE {condition}")
+                run("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    run("ROLLBACK")
+                raise
+
+
+#: What belongs to a channel, and by which column.
+_OF_CHANNEL = (
+    ("turns", "slot"),
+    ("used", "slot"),
+    ("attached", "channel"),
+    ("envelopes", "channel"),
+    ("channels", "key"),
+)
+
+
+def _bytes_of(row: Sequence[object]) -> bytes:
+    """A row as JSON text; bytes as Latin-1, which keeps each of them."""
+    return dumps([each.decode("latin-1") if isinstance(each, bytes) else each for each in row])
+
+
+def in_thread() -> Callable[[Callable[[], Any]], Awaitable[Any]]:
+    """Runs blocking functions in a thread, one after the other.
+
+    Cancelled while one runs: it is run to its end all the same.
+    """
+    limiter = trio.CapacityLimiter(1)
+
+    async def run(blocking: Callable[[], Any]) -> Any:
+        return await trio.to_thread.run_sync(blocking, limiter=limiter)
+
+    return run
+
+
+def boot_id() -> str:
+    """Names the time since this machine was started; empty where it has no such name. Blocks."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+__all__ = ["Durability", "JournalFailed", "SqliteJournal", "boot_id", "in_thread"]
