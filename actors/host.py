@@ -50,6 +50,8 @@ class Settings:
     drafts_after: float | None = None
     #: Turns in one page of older ones.
     page: int = 50
+    #: Between the beginnings of two writes to the journal; what comes meanwhile shares one.
+    pace: float = 0.001
     #: Folders whose files may be asked for.
     served: Sequence[URI] = ()
     name: str = "ahpd"

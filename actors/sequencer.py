@@ -12,16 +12,16 @@ What comes in meanwhile waits, up to a bound at which the edges stop reading (`L
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from contextlib import suppress
 
 import attrs
 import trio
 
-from actors.ledger import Entry, Ledger
-from actors.recording import Recorder, Taken
-from actors.replay import ReplayWindow
-from actors.subscriptions import Subscriptions
+from actors.host import Host
+from actors.ledger import Entry
+from actors.recording import Taken
 from ahpd.journal.port import Journal, JournalDamaged, JournalFailed
 from supervisors import Actor, ActorGone, MailboxFull
 
@@ -41,27 +41,16 @@ class Work:
 
 
 class Sequencer(Actor[Work]):
-    """See the module's docstring. `let_out` is told each number that became visible."""
+    """See the module's docstring."""
 
     kind = "sequencer"
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        recorder: Recorder,
-        window: ReplayWindow,
-        subscriptions: Subscriptions,
-        *,
-        let_out: Callable[[int], None] | None = None,
-    ) -> None:
-        self._ledger = ledger
+    def __init__(self, host: Host, journal: Journal) -> None:
+        self._host = host
+        self._ledger = host.ledger
         self._journal = journal
-        self._recorder = recorder
-        self._window = window
-        self._subscriptions = subscriptions
-        self._let_out = let_out
         self._sync_is_due = False
+        self._write_from = -math.inf
 
     async def on_start(self) -> None:
         """Go on where the last incarnation stopped."""
@@ -74,19 +63,23 @@ class Sequencer(Actor[Work]):
 
         self._ledger.on_work = wake
         self._ledger.failing = None
-        if self._ledger.queue or self._recorder.has_news:
+        if self._ledger.queue or self._host.recorder.has_news:
             wake()
 
     async def handle(self, message: Work) -> None:
         """Keep everything there is, and let it out."""
-        ledger, recorder = self._ledger, self._recorder
+        ledger, recorder = self._ledger, self._host.recorder
         queue = ledger.queue
         while queue or recorder.has_news:
-            count = len(queue)
             if recorder.has_news or any(isinstance(item, Entry) for item in queue):
+                await trio.sleep_until(self._write_from)
+                self._write_from = trio.current_time() + self._host.settings.pace
+                count = len(queue)
                 taken = recorder.take(queue)
                 recorder.kept(taken, await self._write(taken))
                 self._sync_soon()
+            else:
+                count = len(queue)
             for place in range(count):
                 item = queue[0]
                 self._release(item)
@@ -134,8 +127,8 @@ class Sequencer(Actor[Work]):
         if not isinstance(item, Entry):
             item()
             return
-        self._window.add(item)
-        hearers = self._subscriptions.of(item.channel.uri)
+        self._host.window.add(item)
+        hearers = self._host.subscriptions.of(item.channel.uri)
         if item.audience is not None:
             for listener, subscription in hearers.items():
                 if listener is item.asker:
@@ -143,5 +136,3 @@ class Sequencer(Actor[Work]):
         else:
             for listener, subscription in hearers.items():
                 listener.hear(item, subscription)
-        if self._let_out is not None:
-            self._let_out(item.seq)

@@ -85,10 +85,9 @@ def make_host(
 
 def tree(host: Host, journal: Journal, *more: ChildSpec) -> SupervisorSpec:
     """The tree of a host; `more` are children that come last, such as its listeners."""
-    sequencer = (host.ledger, journal, host.recorder, host.window, host.subscriptions)
     return SupervisorSpec(
         (
-            ChildSpec("sequencer", Sequencer, sequencer),
+            ChildSpec("sequencer", Sequencer, (host, journal)),
             ChildSpec("root", Root, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("grace", Grace, (host,)),
             ChildSpec("watches", Watches, (host,), mailbox=mailboxes.CHANNEL),

@@ -7,9 +7,13 @@
 | `turns` | a completed turn of a chat's snapshot | it is taken back |
 | `used` | an id that was consumed | its channel ends |
 | `attached` | what was attached to a message | its channel ends |
-| `envelopes` | an envelope | a snapshot holds it and no replay can want it |
+| `envelopes` | a run of a channel's envelopes | a snapshot holds them and no replay can want them |
 | `clients` | a client that may come back | no replay can serve it |
 | `damaged` | the bytes of a channel that could not be read | somebody deletes it |
+
+A run is what came on one channel between two envelopes of others in a batch: envelopes from number
+`first` to number `seq`, a line of JSON each. One that is for one client alone, or that is not the
+same for all, is a run of its own. Most streams are of one channel, so most batches are one row.
 
 `slot` in `turns` and `used` is the channel's key and the place in it, so that what belongs together
 is read in one piece. Every row that holds somebody's words has a checksum over them: SQLite finds
@@ -46,8 +50,9 @@ CREATE TABLE attached(
     channel INTEGER NOT NULL, id TEXT NOT NULL, text BLOB NOT NULL, PRIMARY KEY(channel, id))
     WITHOUT ROWID;
 CREATE TABLE envelopes(
-    seq INTEGER PRIMARY KEY, channel INTEGER NOT NULL, params BLOB NOT NULL, audience TEXT,
-    windowed BLOB, first INTEGER, last INTEGER, crc INTEGER NOT NULL);
+    seq INTEGER PRIMARY KEY, first INTEGER NOT NULL, channel INTEGER NOT NULL,
+    params BLOB NOT NULL, audience TEXT, windowed BLOB, page_start INTEGER, page_end INTEGER,
+    crc INTEGER NOT NULL);
 CREATE INDEX envelopes_channel ON envelopes(channel, seq);
 CREATE TABLE clients(
     id TEXT PRIMARY KEY, version TEXT NOT NULL, left_at INTEGER, lost INTEGER NOT NULL,

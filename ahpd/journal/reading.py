@@ -26,22 +26,9 @@ class _Damage(Exception):
 def read_kept(connection: sqlite3.Connection, *, limit: int) -> Kept:
     """What a host starts from; `limit` is how many envelopes can be replayed."""
     meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
-    seq, evicted = meta.get("seq", 0), meta.get("evicted", 0)
-    rows = connection.execute(
-        "SELECT seq, channel, params, audience, windowed, first, last, crc FROM envelopes"
-        " WHERE seq > ? ORDER BY seq DESC LIMIT ?",
-        (evicted, limit),
-    ).fetchall()
-    if len(rows) == limit:
-        evicted = rows[-1][0] - 1
-    window: list[Envelope] = []
-    for number, key, params, audience, windowed, first, last, crc in reversed(rows):
-        if crc32(params) != crc:
-            # Whoever saw less than this would miss it; they are given snapshots.
-            evicted, window = number, []
-            continue
-        page = None if first is None else (first, last)
-        window.append(Envelope(number, key, params, audience, windowed, page))
+    (newest,) = connection.execute("SELECT coalesce(max(seq), 0) FROM envelopes").fetchone()
+    seq, evicted = max(newest, meta.get("seq", 0)), meta.get("evicted", 0)
+    window, evicted = _window(connection, evicted, limit)
     uris: dict[int, URI] = dict(connection.execute("SELECT key, uri FROM channels").fetchall())
     (highest,) = connection.execute("SELECT coalesce(max(key), 0) FROM channels").fetchone()
     return Kept(
@@ -54,6 +41,33 @@ def read_kept(connection: sqlite3.Connection, *, limit: int) -> Kept:
         sessions=list(_sessions(connection)),
         root=next(iter(read_channels(connection, ROOT)), None),
     )
+
+
+def _window(connection: sqlite3.Connection, evicted: int, limit: int) -> tuple[list[Envelope], int]:
+    """The newest envelopes, and up to where older ones are gone."""
+    rows = connection.execute(
+        "SELECT seq, first, channel, params, audience, windowed, page_start, page_end, crc"
+        " FROM envelopes WHERE seq > ? ORDER BY seq DESC",
+        (evicted,),
+    )
+    newest_first: list[Envelope] = []
+    for seq, first, key, params, audience, windowed, start, end, crc in rows:
+        if crc32(params) != crc or len(newest_first) >= limit:
+            # Whoever saw less than this would miss it; they are given snapshots.
+            evicted = seq
+            break
+        page = None if start is None else (start, end)
+        texts = _texts(first, seq, params)
+        newest_first += [
+            Envelope(number, key, text, audience, windowed, page)
+            for number, text in reversed(texts)
+        ]
+    return newest_first[::-1], evicted
+
+
+def _texts(first: int, seq: int, params: bytes) -> list[tuple[int, bytes]]:
+    """The envelopes of a run, with their numbers."""
+    return list(zip(range(first, seq + 1), params.split(b"\n"), strict=True))
 
 
 def _clients(connection: sqlite3.Connection) -> Iterator[ClientFacts]:
@@ -146,13 +160,18 @@ def _turns(connection: sqlite3.Connection, key: int, count: int) -> Turns:
 
 def _actions(connection: sqlite3.Connection, key: int, at: int) -> list[tuple[int, bytes]]:
     rows = connection.execute(
-        "SELECT seq, params, crc FROM envelopes WHERE channel = ? AND seq > ? AND audience IS NULL"
-        " ORDER BY seq",
+        "SELECT seq, first, params, crc FROM envelopes"
+        " WHERE channel = ? AND seq > ? AND audience IS NULL ORDER BY seq",
         (key, at),
     ).fetchall()
-    if any(crc32(params) != crc for _, params, crc in rows):
+    if any(crc32(params) != crc for _, _, params, crc in rows):
         raise _Damage("what happened last in it")
-    return [(seq, params) for seq, params, _ in rows]
+    return [
+        each
+        for seq, first, params, _ in rows
+        for each in _texts(first, seq, params)
+        if each[0] > at
+    ]
 
 
 def _attached(connection: sqlite3.Connection, key: int) -> dict[str, JSON]:

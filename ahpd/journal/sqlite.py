@@ -11,9 +11,12 @@ Numbers must not be used again for other content, though: so a host that comes u
 power (the machine's boot id is another, and nobody closed the file) goes on well above anything it
 can have given out, and has nothing to replay.
 
-**What it costs.** A batch is a hop to the journal's thread and one write to the WAL, whatever
-the number of envelopes; while it is under way the next batch collects. Snapshots are encoded in
-that thread. A chat's completed turns are written once, never again with later snapshots.
+**What it costs.** A batch is one transaction, whatever the number of envelopes. A small one is
+committed where it is asked for: that is a copy of a few pages into the kernel's memory, and costs
+less than to hand it to a thread and back. One that is large, that brings states to encode, or that
+has to reach the medium goes through the journal's thread, and so does everything for a while when
+a small one turned out to be slow. A chat's completed turns are written once, never again with
+later snapshots.
 
 **How it grows.** Envelopes go when a snapshot holds them and no replay can want them; freed pages
 are used again, and given back when they are more than a quarter of the file.
@@ -22,6 +25,7 @@ are used again, and given back when they are more than a quarter of the file.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
@@ -41,6 +45,11 @@ T = TypeVar("T")
 
 #: Runs a blocking function to its end, elsewhere.
 Runner = Callable[[Callable[[], T]], Awaitable[T]]
+
+#: Bytes of envelopes in a batch that is committed without a thread.
+SMALL = 32 << 10
+#: Seconds that this may take, and for which it is not done again when it took longer.
+SLOW, SLOW_FOR = 0.02, 10.0
 
 #: How far the numbers go on after a loss of power: more than a second of any host.
 JUMP = 1_000_000
@@ -70,6 +79,8 @@ class SqliteJournal:
         self._durability = durability
         self._run = run or in_thread()
         self._run_sync = run or in_thread()
+        #: Until when (monotonic seconds) small batches go through the thread too.
+        self._slow_until = 0.0
         self._connection: sqlite3.Connection | None = None
         self._syncing: sqlite3.Connection | None = None
         self._writer: Writer | None = None
@@ -92,7 +103,7 @@ class SqliteJournal:
             self.close()
             raise
         self._writer = Writer(self._connection)
-        self._writer.begin_at(kept.evicted)
+        self._writer.begin_at(kept.evicted, kept.seq)
         return kept
 
     def _after_power_loss(self, kept: Kept, boot: str) -> Kept:
@@ -137,7 +148,25 @@ class SqliteJournal:
 
     async def write(self, batch: Batch) -> Mapping[int, int]:
         """See the port."""
-        return await self._run(partial(self._write, batch))  # type: ignore[no-any-return]
+        if not self._is_small(batch):
+            return await self._run(partial(self._write, batch))  # type: ignore[no-any-return]
+        await trio.lowlevel.checkpoint()
+        began = time.monotonic()
+        try:
+            return self._write(batch)
+        finally:
+            if time.monotonic() - began > SLOW:
+                self._slow_until = began + SLOW_FOR
+
+    def _is_small(self, batch: Batch) -> bool:
+        return (
+            not batch.states
+            and not batch.closed
+            and batch.evicted is None
+            and self._durability is Durability.PROCESS
+            and sum(len(each.params) for each in batch.envelopes) <= SMALL
+            and time.monotonic() >= self._slow_until
+        )
 
     def _write(self, batch: Batch) -> Mapping[int, int]:
         assert self._writer is not None, "the journal was not begun"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from zlib import crc32
 
 from ahpd.journal.file import SLOTS
@@ -11,6 +11,8 @@ from ahpd.journal.port import Batch, ChannelFacts, ClientFacts, Envelope, StateA
 from ahpd.protocol.chat import ChatState, Turns
 from ahpd.protocol.jsontext import dumps
 
+#: Bytes after which a run ends.
+_RUN = 64 << 10
 #: Free pages that stay in the file for what comes next, as a part of all.
 _SPARE = 4
 
@@ -22,6 +24,8 @@ class Writer:
         self._connection = connection
         self._turns: dict[int, Turns] = {}
         self._swept: int = 0
+        #: The number of the newest envelope that is in the file.
+        self._newest: int = 0
 
     def write(self, batch: Batch) -> Mapping[int, int]:
         """All of it or, when it raises, nothing. Gives the sizes of states, in bytes, by key."""
@@ -41,7 +45,8 @@ class Writer:
                 self._put_client(client)
             for client_id in batch.forgotten:
                 run("DELETE FROM clients WHERE id = ?", (client_id,))
-            self._put_meta("seq", batch.seq)
+            if batch.closed or not batch.envelopes or batch.envelopes[-1].seq != batch.seq:
+                self._put_meta("seq", batch.seq)  # else the newest envelope says it
             if batch.evicted is not None:
                 self._sweep(batch.evicted)
             run("COMMIT")
@@ -49,6 +54,8 @@ class Writer:
             if self._connection.in_transaction:
                 run("ROLLBACK")
             raise
+        if batch.envelopes:
+            self._newest = max(self._newest, batch.envelopes[-1].seq)
         self._turns.update(turns)
         for key in batch.closed:
             self._turns.pop(key, None)
@@ -143,21 +150,26 @@ class Writer:
     # ---- envelopes and clients -----------------------------------------------------------------
 
     def _put_envelopes(self, envelopes: Sequence[Envelope]) -> None:
-        rows = [
-            (
-                each.seq,
-                each.key,
-                each.params,
-                each.audience,
-                each.windowed,
-                *(each.page or (None, None)),
-                crc32(each.params),
+        """Those that are not in the file yet, as runs."""
+        rows = []
+        for run in _runs(each for each in envelopes if each.seq > self._newest):
+            last = run[-1]
+            params = b"\n".join([each.params for each in run])
+            start, end = last.page or (None, None)
+            rows.append(
+                (
+                    last.seq,
+                    run[0].seq,
+                    last.key,
+                    params,
+                    last.audience,
+                    last.windowed,
+                    start,
+                    end,
+                    crc32(params),
+                )
             )
-            for each in envelopes
-        ]
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO envelopes VALUES(?, ?, ?, ?, ?, ?, ?, ?)", rows
-        )
+        self._connection.executemany("INSERT INTO envelopes VALUES(?,?,?,?,?,?,?,?,?)", rows)
 
     def _put_client(self, client: ClientFacts) -> None:
         self._connection.execute(
@@ -185,6 +197,31 @@ class Writer:
         if free > 256 and free * _SPARE > pages:
             self._connection.execute(f"PRAGMA incremental_vacuum({free // 2})").fetchall()
 
-    def begin_at(self, swept: int) -> None:
-        """Envelopes up to there were swept before."""
+    def begin_at(self, swept: int, newest: int) -> None:
+        """Envelopes up to `swept` were swept before; no number after `newest` is in the file."""
         self._swept = swept
+        self._newest = newest
+
+
+def _runs(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
+    """Neighbours that can share a row."""
+    run: list[Envelope] = []
+    size = 0
+    for each in envelopes:
+        if run and not (_plain(each) and each.key == run[-1].key and size < _RUN):
+            yield run
+            run, size = [], 0
+        if not _plain(each):
+            yield [each]
+            continue
+        if run and each.seq != run[-1].seq + 1:
+            yield run
+            run, size = [], 0
+        run.append(each)
+        size += len(each.params)
+    if run:
+        yield run
+
+
+def _plain(each: Envelope) -> bool:
+    return each.audience is None and each.page is None

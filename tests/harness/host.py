@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+import attrs
 import trio
 
 from actors.caretaker import Caretaker
@@ -151,7 +152,7 @@ async def running_host(
         wall=lambda: BEGINNING,
         steady=trio.current_time,
         seed=seed,
-        settings=settings,
+        settings=attrs.evolve(settings or Settings(), pace=0.0),
         replay=replay,
     )
     stream = host.window = Stream(replay, journal, taps)
