@@ -131,11 +131,13 @@ async def answer(system: System, request: Request) -> JSON:
 
 
 def _status(system: System) -> JSON:
+    """How things are at any moment, while the tree is only partly up or is coming down too."""
     parked: list[JSON] = [child.path for _, child in _children(system) if child.phase == "parked"]
-    return {
-        "connections": system.supervisor("connections").statistics().children,
-        "parked": parked,
-    }
+    try:
+        connections = system.supervisor("connections").statistics().children
+    except NoSuchChild:  # not up yet, starting again, or parked itself: it holds none
+        connections = 0
+    return {"connections": connections, "parked": parked}
 
 
 async def _restart(system: System, path: str) -> None:
