@@ -267,8 +267,28 @@ def test_what_it_does_not_know_is_explained_by_the_ordinary_way(tmp_path: Path) 
     assert b"Usage" in ahpd(tmp_path, "serve", "--stdio", "--help").stdout
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--port", "5"],
+        ["--port", "0"],
+        ["--host", "127.0.0.1"],
+        ["--connection-token", "t"],
+        ["--connection-token-file", "t"],
+        ["--without-connection-token"],
+        ["--endpoint-file", "e"],
+    ],
+    ids=lambda option: " ".join(option),
+)
+def test_what_is_for_listeners_is_not_for_it(tmp_path: Path, option: list[str]) -> None:
+    ended = ahpd(tmp_path, "--stdio", *option)
+    assert ended.returncode == exits.USAGE
+    assert f"{option[0]} is not for --stdio" in ended.stderr.decode()
+    assert ended.stdout == b""
+
+
 def test_by_the_ordinary_way_it_is_the_same(tmp_path: Path, wire: Wiretap) -> None:
-    ended = ahpd(tmp_path, "serve", "--stdio", "--port", "0", given=lines(BEGIN))
+    ended = ahpd(tmp_path, "serve", "--stdio", "--log-level", "info", "--quiet", given=lines(BEGIN))
     answers = told(ended.stdout, wire.connection(legal="h2c"))
     assert [it["id"] for it in answers if "id" in it] == [1, 2, 3]
 
