@@ -49,6 +49,7 @@ from actors.refusal import refusal
 from actors.rules import session as rules
 from actors.rules.messages import message_fault
 from actors.rules.names import chat_name_fault
+from actors.rules.titles import cut
 from actors.settings import begin_chat, note, refusal_of
 from actors.sources import beginning, made_chat
 from actors.summaries import chat_row, input_needed, is_worker, row_changes
@@ -340,7 +341,7 @@ class Session(Actor[Incoming]):
 
     def _titled(self, uri: URI, title: str) -> None:
         """A chat has a name; the session is called as its default chat (R-24.30)."""
-        row = self._row(uri)
+        row, title = self._row(uri), cut(title)
         if row is None or not title.strip() or row.title == title:
             return
         changes = PartialChatSummary(title=title)
