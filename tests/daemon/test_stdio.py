@@ -176,9 +176,14 @@ def test_garbage_is_answered_and_ends_nothing(
 
 def test_a_line_over_the_limit_ends_it(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text("[limits]\nmessage_bytes = 2000\n")
-    ended = ahpd(tmp_path, "--stdio", "--config", "c.toml", given=b"x" * 5000)
-    assert ended.returncode == exits.OK
-    assert ended.stdout == b""
+    ended = ahpd(tmp_path, "--stdio", "--config", "c.toml", given=lines(BEGIN[:1]) + b"x" * 5000)
+    assert ended.returncode == exits.PEER_BROKE
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    error = next(it["error"] for it in answers if it["id"] is None)
+    assert (error["code"], error["message"]) == (-32600, "a line is longer than 2000 bytes")
+    # What came before it counts.
+    assert any(it["id"] == 1 and "result" in it for it in answers)
+    assert ended.stderr.decode().splitlines() == ["ahpd: stdio: a line is longer than 2000 bytes"]
 
 
 @pytest.mark.parametrize(
