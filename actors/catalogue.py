@@ -25,6 +25,7 @@ from actors.messages import (
     WakeSession,
 )
 from actors.refusal import refusal
+from actors.rules.names import session_name_fault
 from actors.session import session_spec
 from actors.settings import begin_chat, begin_session
 from actors.sources import Beginning, made_chat
@@ -161,6 +162,11 @@ class Catalogue(Actor[Incoming]):
         host = self._host
         if host.catalogue is None:
             raise refusal(ErrorCode.INTERNAL_ERROR, "stored sessions are still being read")
+        taken = host.ledger.find(uris.canonical(uri)) is not None
+        # What is there already is the better reason: who asks again has its answer.
+        wrong = None if taken or uri in host.catalogue else session_name_fault(uri)
+        if wrong is not None:
+            raise refusal(ErrorCode.INVALID_PARAMS, f"createSession: channel: {wrong}")
         if uri in host.catalogue:
             raise refusal(ErrorCode.SESSION_ALREADY_EXISTS, f"the session {uri} already exists")
         for other in (uris.canonical(uri), uris.default_chat(uri), uris.annotations_of(uri)):

@@ -60,6 +60,7 @@ from actors.messages import (
 from actors.outputs import OutputDue
 from actors.paging import page_before, page_to, say_page
 from actors.rules import chat as rules
+from actors.rules.titles import title_fault
 from actors.run import Aside, Engine, Run, watch, work
 from actors.settings import refusal_of
 from actors.telling import stir_chat, tell
@@ -320,7 +321,7 @@ class Chat(Actor[Incoming]):
         """
         uri = case.channel.uri
         match action:
-            case SessionTitleChangedAction(title=title) if title.strip():
+            case SessionTitleChangedAction(title=title) if title_fault(title) is None:
                 self._tell_session(ChatTitled(uri, title))
             case act.ChatIsArchivedChangedAction(is_archived=is_archived):
                 self._tell_session(ChatArchived(uri, is_archived))

@@ -8,6 +8,7 @@ from actors.authenticating import check_tokens
 from actors.configuring import configured, find_agent
 from actors.messages import CreateSession
 from actors.progress import progress
+from actors.rules.names import folders_fault
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.session import CreateSessionParams
 
@@ -27,6 +28,9 @@ async def create_session(connection: Connection, params: CreateSessionParams) ->
             ErrorCode.INVALID_PARAMS,
             f"createSession: activeClient: {client.client_id} is not this connection's client",
         )
+    wrong = folders_fault(params.working_directories)
+    if wrong is not None:
+        raise ProtocolError(ErrorCode.INVALID_PARAMS, f"createSession: workingDirectories: {wrong}")
     with progress(connection, params.progress_token, STEPS, "The session is there") as told:
         told.at(0, "Making the session")
         check_tokens(connection, find_agent(connection, params.provider))

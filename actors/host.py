@@ -20,8 +20,8 @@ from ahpd.protocol.model import Wire
 from ahpd.protocol.session import SessionSummary
 from ahpd.protocol.uris import ROOT, URI
 
-#: Neither limit may be set below this (bytes).
-LEAST_BYTES = 1 << 20
+#: Neither limit may be set below the one or above the other (bytes).
+LEAST_BYTES, MOST_BYTES = 1 << 20, 1 << 40
 
 
 @attrs.define(eq=False)

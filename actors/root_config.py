@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import attrs
 
-from actors.host import LEAST_BYTES, Host
+from actors.host import LEAST_BYTES, MOST_BYTES, Host
 from actors.rules.values import fault
 from ahpd.protocol.common import ConfigPropertySchema, ConfigSchema, JsonPrimitive
 from ahpd.protocol.faults import shown
@@ -69,13 +69,14 @@ def _of_connection(type: _Type, title: str, *, any_type: bool = False) -> Settin
 
 
 def _bytes(value: float) -> str | None:
-    if value != int(value) or value < LEAST_BYTES:
-        return f"must be a whole number of at least {LEAST_BYTES}, not {shown(value)}"
-    return None
+    # Nor 2097152.0: the value goes to every replica as it is, and some read only whole numbers.
+    if isinstance(value, int) and LEAST_BYTES <= value <= MOST_BYTES:
+        return None
+    return f"must be a whole number from {LEAST_BYTES} to {MOST_BYTES}, not {shown(value)}"
 
 
 def _milliseconds(value: float) -> str | None:
-    return None if 0 <= value < 1e12 else f"must be milliseconds from 0 on, not {shown(value)}"
+    return None if 0 <= value <= 1e12 else f"must be from 0 to 1e12, not {shown(value)}"
 
 
 def _own(
@@ -104,14 +105,14 @@ def _set_patience(host: Host, value: float) -> None:
 SETTINGS: Mapping[str, Setting] = {
     "clientQueueBytes": _own(
         "Bytes that may wait for a client that does not read",
-        "A client with more waiting is disconnected. At least 1 MiB.",
+        "A client with more waiting is disconnected. 1 MiB to 1 TiB.",
         _bytes,
         lambda host: host.settings.client_queue_bytes,
         _set_queue,
     ),
     "replayBytes": _own(
         "Bytes kept for clients that come back",
-        "Longer absences are answered with snapshots. At least 1 MiB.",
+        "Longer absences are answered with snapshots. 1 MiB to 1 TiB.",
         _bytes,
         lambda host: host.window.limit_bytes,
         _set_replay,

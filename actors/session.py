@@ -48,6 +48,8 @@ from actors.moving import say_movable, why_fixed
 from actors.refusal import refusal
 from actors.rules import session as rules
 from actors.rules.messages import message_fault
+from actors.rules.names import chat_name_fault
+from actors.rules.titles import cut
 from actors.settings import begin_chat, note, refusal_of
 from actors.sources import beginning, made_chat
 from actors.summaries import chat_row, input_needed, is_worker, row_changes
@@ -340,7 +342,7 @@ class Session(Actor[Incoming]):
 
     def _titled(self, uri: URI, title: str) -> None:
         """A chat has a name; the session is called as its default chat (R-24.30)."""
-        row = self._row(uri)
+        row, title = self._row(uri), cut(title)
         if row is None or not title.strip() or row.title == title:
             return
         changes = PartialChatSummary(title=title)
@@ -384,6 +386,9 @@ class Session(Actor[Incoming]):
             raise Reject(f"the agent {agent.provider} has one chat for each session")
         if self._state.lifecycle == "failed":
             raise Reject("the session could not be started")
+        wrong = chat_name_fault(params.chat, self._channel.uri, list(host.agents))
+        if wrong is not None:
+            raise refusal(ErrorCode.INVALID_PARAMS, f"createChat: chat: {wrong}")
         begins = beginning(params, self._state, agent, self._own_chat)
         reason = message_fault(params.initial_message, host.ledger.state_of)
         if reason is not None:

@@ -11,6 +11,7 @@ from actors.clock import from_iso
 from actors.ledger import Channel
 from actors.rules import config, questions
 from actors.rules.messages import Find, message_fault
+from actors.rules.titles import title_fault
 from actors.summaries import is_worker
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.actions import StateAction
@@ -302,7 +303,7 @@ def _archived(case: Case, action: act.ChatIsArchivedChangedAction) -> str | None
 
 
 def _title(case: Case, action: SessionTitleChangedAction) -> str | None:
-    return None if action.title.strip() else "a title must not be blank"
+    return title_fault(action.title)
 
 
 def _config(case: Case, action: SessionConfigChangedAction) -> str | None:

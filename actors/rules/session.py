@@ -9,6 +9,7 @@ import attrs
 
 from actors import customizing
 from actors.rules import config
+from actors.rules.titles import title_fault
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.customizations import McpServerCustomization
@@ -34,7 +35,7 @@ class Case:
 
 
 def _title(case: Case, action: act.SessionTitleChangedAction) -> str | None:
-    return None if action.title.strip() else "a title must not be blank"
+    return title_fault(action.title)
 
 
 def _client_set(case: Case, action: act.SessionActiveClientSetAction) -> str | None:

@@ -50,7 +50,8 @@ class ScriptError(ValueError):
     """
 
     def __init__(self, file: str, where: str, expected: str, found: str) -> None:
-        super().__init__(f"{file}: {where}: expected {expected}, found {found}")
+        place = "" if where == "." else f"{where}: "
+        super().__init__(f"{file}: {place}expected {expected}, found {found}")
         self.file = file
         self.where = where
         self.expected = expected

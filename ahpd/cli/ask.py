@@ -33,6 +33,8 @@ def command(
     Exits 0 when the turn is done, 4 when the host refused it, 5 when the agent failed, 6 when the
     turn was cancelled.
     """
+    if not prompt.strip():
+        raise click.UsageError("PROMPT is empty: there is nothing to ask")
     if session is not None and agent is not None:
         raise click.UsageError("--agent is for a new session; --session names one that has its own")
     from ahpd.cli.one_turn import OneTurn  # noqa: PLC0415 - the protocol's types are many

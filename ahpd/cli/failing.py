@@ -15,6 +15,7 @@ from ahpd.daemon.errors import (
     CannotServe,
     ConfigError,
     HostFailed,
+    PeerBroke,
     StateError,
 )
 
@@ -47,7 +48,7 @@ def explained() -> Iterator[Outcome]:
     outcome = Outcome()
     try:
         yield outcome
-    except (ConfigError, StateError, CannotServe, HostFailed) as error:
+    except (ConfigError, StateError, CannotServe, PeerBroke, HostFailed) as error:
         say(str(error))
         outcome.error = _code(error)
 
@@ -58,6 +59,8 @@ def _code(error: Exception) -> int:
             return exits.ALREADY_RUNNING
         case CannotServe():
             return exits.CANNOT_SERVE
+        case PeerBroke():
+            return exits.PEER_BROKE
         case HostFailed():
             return exits.HOST_FAILED
         case _:

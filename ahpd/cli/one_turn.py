@@ -58,7 +58,7 @@ from ahpd.protocol.chat_actions import (
 )
 from ahpd.protocol.connection import ActionEnvelope
 from ahpd.protocol.messages import Message, MessageOrigin
-from ahpd.protocol.uris import URI
+from ahpd.protocol.uris import ROOT, URI
 
 #: Seconds without a connection after which it is given up.
 OFFLINE_WITHIN = 30.0
@@ -130,7 +130,8 @@ class OneTurn:
     async def _find_chat(self) -> URI:
         uri = self._session
         if uri is None:
-            uri = self._session = URI(f"ahp-session:/{uuid4()}")
+            # Its agent is its scheme: under another an editor does not show it (quirk 14).
+            uri = self._session = URI(f"{self._agent or self._default_agent()}:/{uuid4()}")
             folder = Path.cwd().as_uri()
             await self._client.create_session(
                 uri, provider=self._agent, working_directories=(folder,)
@@ -143,6 +144,14 @@ class OneTurn:
         if session.default_chat is None:
             raise Refused("the session has no chat to ask in")
         return session.default_chat
+
+    def _default_agent(self) -> str:
+        """The one that the host starts a session with when nobody names any (R-8.2)."""
+        agents = self._client.store(ROOT).confirmed.agents
+        if not agents:
+            raise Refused("the host has no agents")
+        name: str = agents[0].provider
+        return name
 
     def _begin(self) -> None:
         now = datetime.now(UTC)

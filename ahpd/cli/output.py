@@ -1,11 +1,13 @@
 """Two kinds of output on one screen: an answer on standard output, the rest on standard error.
 
-Whoever sends only the answer into a file gets it whole and nothing else. On a terminal, where both
-meet, neither breaks into a line of the other. Everything is made safe for a terminal here.
+Whoever sends only the answer into a file gets it whole and nothing else. Where both meet, on a
+terminal or after ``2>&1``, neither breaks into a line of the other. Everything is made safe for a
+terminal here.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -19,7 +21,7 @@ class Output:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._shared = sys.stdout.isatty() and sys.stderr.isatty()
+        self._shared = _meet()
         #: Whether the last line of the answer, or of a thought, has not ended.
         self._saying = False
         self._thinking = False
@@ -94,6 +96,17 @@ class Output:
         if self._saying and self._shared:
             click.echo()
             self._saying = False
+
+
+def _meet() -> bool:
+    """Whether both streams end up in one place."""
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        return True
+    try:
+        out, err = os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError):  # no files, or closed
+        return False
+    return os.path.samestat(out, err)
 
 
 def _put(text: str, *, err: bool) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -41,6 +42,29 @@ def run(main: Callable[[Running], Awaitable[int]]) -> int:
     raise BrokenPipeError from broken
 
 
+class _Interrupts:
+    """Counts Ctrl-C beside a receiver of trio's, which makes one of two that come at once."""
+
+    def __enter__(self) -> Self:
+        self._count = 0
+        self._receiver = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, self._came)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._receiver)
+
+    def _came(self, number: int, frame: FrameType | None) -> None:
+        self._count += 1
+        if callable(self._receiver):
+            self._receiver(number, frame)
+
+    def taken(self) -> range:
+        """One for each that came since; the first may have come before anybody counted."""
+        count, self._count = self._count, 0
+        return range(max(count, 1))
+
+
 async def _run(main: Callable[[Running], Awaitable[int]]) -> int:
     import trio  # noqa: PLC0415
 
@@ -51,13 +75,13 @@ async def _run(main: Callable[[Running], Awaitable[int]]) -> int:
     async def listen() -> None:
         nonlocal by_signal
         async for number in signals:
-            if number == signal.SIGINT and running.on_interrupt():
+            if number == signal.SIGINT and all(running.on_interrupt() for _ in interrupts.taken()):
                 continue
             by_signal = number
             nursery.cancel_scope.cancel(reason=f"signal {number}")
             return
 
-    with trio.open_signal_receiver(*_ENDS) as signals:
+    with trio.open_signal_receiver(*_ENDS) as signals, _Interrupts() as interrupts:
         async with trio.open_nursery() as nursery:
             running = Running(nursery)
             nursery.start_soon(listen)

@@ -11,11 +11,25 @@ from ahpd.daemon.launching import Flags
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def _once(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """The value of an option that says where something is: two of them mean a mistake."""
+    if len(set(values)) > 1:
+        raise click.UsageError(f"{option.opts[0]} is given twice: {values[0]} and {values[-1]}")
+    return values[-1] if values else None
+
+
 _OPTIONS = (
     click.option("--host", metavar="NAME", help="Address to listen on.  [127.0.0.1]"),
     click.option("--port", type=int, metavar="N", help="TCP port; 0: any free one.  [9187]"),
     click.option("--config", metavar="FILE", help="Configuration to use instead of the usual one."),
-    click.option("--state-dir", metavar="DIR", help="Folder for what the daemon keeps."),
+    click.option(
+        "--state-dir",
+        metavar="DIR",
+        multiple=True,
+        callback=_once,
+        help="Folder for what the daemon keeps.",
+    ),
     click.option(
         "--agent",
         "agents",

@@ -43,13 +43,13 @@ def command(ctx: click.Context, /, *, within: float, **values: Any) -> int:
 
 
 def _for_serve(arguments: Sequence[str]) -> list[str]:
-    """The arguments without the one that is not for serve."""
+    """The arguments without what is not for serve, or is said to it in full."""
     kept: list[str] = []
     words = iter(arguments)
     for word in words:
-        if word == "--within":
+        if word in ("--within", "--state-dir"):
             next(words, None)
-        elif not word.startswith("--within="):
+        elif not word.startswith(("--within=", "--state-dir=")):
             kept.append(word)
     return kept
 

@@ -11,6 +11,7 @@ before `initialize` too; on every other transport they are unknown methods.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import trio
 
@@ -18,6 +19,7 @@ from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import BadFrame, Request, failure, parse, success
 from ahpd.protocol.model import JSON
+from ahpd.transports.linestream import TOO_BIG
 from ahpd.transports.port import Transport, TransportClosed
 from supervisors import ChildInfo, NoSuchChild, SupervisorsError, System
 
@@ -32,6 +34,8 @@ _MARK = PREFIX.encode()
 
 #: Seconds that the answers to a peer which ended its stream may take to be written.
 SETTLE_WITHIN = 10.0
+#: Seconds that a peer may take to read why nothing more is taken from it.
+TELL_WITHIN = 1.0
 
 
 class PrivateTransport:
@@ -58,6 +62,8 @@ class PrivateTransport:
                 text = await self._inner.receive()
             except TransportClosed as closed:
                 self.end = closed
+                if closed.code == TOO_BIG:
+                    await self._say_too_long(closed.reason)
                 if not closed.clean:
                     raise
                 return frame({"jsonrpc": "2.0", "id": _SETTLED, "method": _SETTLED}).text
@@ -87,6 +93,12 @@ class PrivateTransport:
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """See `Transport.close`."""
         await self._inner.close(code, reason)
+
+    async def _say_too_long(self, reason: str) -> None:
+        """Answer a message over the limit, of which nothing is known; lines have no close code."""
+        error = ProtocolError(ErrorCode.INVALID_REQUEST, reason)
+        with trio.move_on_after(TELL_WITHIN), suppress(TransportClosed):
+            await self._send([frame(failure(None, error))])
 
     async def _send(self, frames: Sequence[Frame]) -> None:
         async with self._sending:
@@ -131,11 +143,13 @@ async def answer(system: System, request: Request) -> JSON:
 
 
 def _status(system: System) -> JSON:
+    """How things are at any moment, while the tree is only partly up or is coming down too."""
     parked: list[JSON] = [child.path for _, child in _children(system) if child.phase == "parked"]
-    return {
-        "connections": system.supervisor("connections").statistics().children,
-        "parked": parked,
-    }
+    try:
+        connections = system.supervisor("connections").statistics().children
+    except NoSuchChild:  # not up yet, starting again, or parked itself: it holds none
+        connections = 0
+    return {"connections": connections, "parked": parked}
 
 
 async def _restart(system: System, path: str) -> None:

@@ -26,5 +26,9 @@ class CannotServe(Exception):
     """The host could not start to take clients: a port is taken, a file cannot be written."""
 
 
+class PeerBroke(Exception):
+    """The peer sent what its connection cannot go on from. Whoever wrote that acts."""
+
+
 class HostFailed(Exception):
     """A part of the host that it cannot be without failed too often. We act: it is a bug."""

@@ -52,11 +52,16 @@ class _Line(logging.Formatter):
 
 
 def _running_task() -> str:
-    """The name of the task that logs, which for actors and their helpers starts with their path."""
+    """The name of the task that logs, which for actors and their helpers starts with their path.
+
+    Nothing for one that was given no name: trio calls it after the function, with its module, which
+    says less than the logger's name.
+    """
     try:
-        return trio.lowlevel.current_task().name
+        name = trio.lowlevel.current_task().name
     except RuntimeError:  # not in trio
         return ""
+    return name if "/" in name or "." not in name else ""
 
 
 def set_up(level: str, redact: Callable[[str], str] = lambda text: text) -> None:

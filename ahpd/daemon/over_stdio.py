@@ -16,7 +16,7 @@ from actors.connection import serve_connection
 from actors.host import Host
 from ahpd.daemon import logs
 from ahpd.daemon.control import PrivateTransport
-from ahpd.daemon.errors import HostFailed
+from ahpd.daemon.errors import HostFailed, PeerBroke
 from ahpd.daemon.hosting import build_host
 from ahpd.daemon.launch import Launch
 from ahpd.daemon.running import (
@@ -31,6 +31,7 @@ from ahpd.daemon.running import (
 )
 from ahpd.journal.memory import MemoryJournal
 from ahpd.journal.port import Journal, Kept
+from ahpd.transports.linestream import TOO_BIG
 from ahpd.transports.port import Transport
 from ahpd.transports.stdio import fd_transport
 from supervisors import Actor
@@ -44,6 +45,8 @@ class Outcome:
 
     #: The peer ended it; otherwise something here did.
     ended_by_peer: bool = False
+    #: Why what the peer sent could not be gone on from.
+    broken: str | None = None
 
 
 class StdioListener(Actor[None]):
@@ -67,7 +70,9 @@ class StdioListener(Actor[None]):
         await serve_connection(self.system, self._host, private)
         end = private.end
         self._outcome.ended_by_peer = end is not None
-        if end is not None and not end.clean:
+        if end is not None and end.code == TOO_BIG:
+            self._outcome.broken = end.reason
+        elif end is not None and not end.clean:
             _log.error("%s: %s", private.peer, end.reason)
         self.system.stop("the connection is over")
 
@@ -75,8 +80,8 @@ class StdioListener(Actor[None]):
 def serve_stdio(launch: Launch, read_fd: int, write_fd: int) -> str:
     """Serve one peer over two descriptors until it ends its stream; gives the reason.
 
-    What it asked for in order is answered first. Raises as `serve`, and `HostFailed` when its
-    connection ended because of an error here.
+    What it asked for in order is answered first. Raises as `serve`, `HostFailed` when its
+    connection ended because of an error here, and `PeerBroke` when it ended because of what came.
     """
     logs.set_up(launch.config.log.level)
     with ExitStack() as stack:
@@ -109,4 +114,6 @@ async def _run_stdio(
     reason = await run_host(launch, host, journal, Boot(), listeners_spec(stdio))
     if not outcome.ended_by_peer and not reason.startswith("SIG"):
         raise HostFailed("the connection failed inside the host")
+    if outcome.broken is not None:
+        raise PeerBroke(f"{transport.peer}: {outcome.broken}")
     return reason

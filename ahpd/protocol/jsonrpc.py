@@ -2,18 +2,19 @@
 
 The two directions have id spaces of their own (R-1.13): whoever keeps open requests keeps those it
 sent apart from those it received. Ids are handed back exactly as they came (R-1.12); a number is
-usual, a string is taken, anything else is no id.
+usual, whole ones of any size included, a string is taken, anything else is no id.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import json
+from typing import Any, TypeAlias
 
 import attrs
 
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.faults import shown
-from ahpd.protocol.jsontext import ParseError, loads
+from ahpd.protocol.jsontext import Fragment, ParseError, loads
 from ahpd.protocol.model import JSON, Object
 
 Id: TypeAlias = int | float | str
@@ -80,7 +81,19 @@ def parse(text: bytes | str) -> Frame:
         value = loads(text)
     except ParseError as error:
         raise BadFrame(ErrorCode.PARSE_ERROR, str(error)) from None
+    if isinstance(value, dict) and isinstance(value.get("id"), float):
+        value["id"] = _exact_id(text)
     return classify(value)
+
+
+def _exact_id(text: bytes | str) -> JSON:
+    """The id of a message, whole if it was written so: beyond 64 bits it came out as a float.
+
+    The slower reader of the standard library, which keeps all digits; `loads` has let only as many
+    through as fit a float.
+    """
+    id: JSON = json.loads(text)["id"]
+    return id
 
 
 def classify(value: JSON) -> Frame:
@@ -164,6 +177,12 @@ def _check_version(value: dict[str, JSON], id: Id | None, *, answerable: bool) -
         )
 
 
+def _written(id: Id | None) -> Any:
+    """An id as it is put into a message; `dumps` writes no whole number beyond 64 bits itself."""
+    is_long = isinstance(id, int) and not -(1 << 63) <= id < 1 << 64
+    return Fragment(str(id).encode()) if is_long else id
+
+
 def request(id: Id, method: str, params: JSON) -> dict[str, JSON]:
     """A request as a plain JSON value."""
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
@@ -176,7 +195,7 @@ def notification(method: str, params: JSON) -> dict[str, JSON]:
 
 def success(id: Id, result: JSON) -> dict[str, JSON]:
     """A successful answer as a plain JSON value."""
-    return {"jsonrpc": "2.0", "id": id, "result": result}
+    return {"jsonrpc": "2.0", "id": _written(id), "result": result}
 
 
 def failure(id: Id | None, error: ProtocolError) -> dict[str, JSON]:
@@ -184,4 +203,4 @@ def failure(id: Id | None, error: ProtocolError) -> dict[str, JSON]:
     body: dict[str, JSON] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
-    return {"jsonrpc": "2.0", "id": id, "error": body}
+    return {"jsonrpc": "2.0", "id": _written(id), "error": body}

@@ -15,7 +15,7 @@ import trio
 
 from ahpd.transports.auth import is_loopback
 from ahpd.transports.port import Handler
-from ahpd.transports.upgrade import HEAD_TOO_LARGE, Admission, judge
+from ahpd.transports.upgrade import HEAD_TOO_LARGE, PREFLIGHT, Admission, judge
 from ahpd.transports.wire import HeadTooLarge, Wire
 from ahpd.transports.wshost import DEFAULT_LIMITS, Limits, WebSocketTransport
 
@@ -119,7 +119,10 @@ class _Gate:
             if verdict is None:
                 return True
             refusal = verdict
-        _log.info("%s: refused, %s: %s", peer, refusal.status, refusal.text)
+        if refusal is PREFLIGHT:
+            _log.debug("%s: asked whether it may connect", peer)
+        else:
+            _log.info("%s: refused, %s: %s", peer, refusal.status, refusal.text)
         await wire.refuse(refusal.response())
         return False
 

@@ -213,10 +213,9 @@ async def test_a_session_cannot_be_named_like_the_annotations_of_another() -> No
         ann = await room(host)
         with refused(-32003, A):
             await ann.request("createSession", channel=A)
-        inner = "puppet:/x/annotations"
-        await ann.request("createSession", channel=inner)
-        with refused(-32003, "puppet:/x"):
-            await ann.request("createSession", channel="puppet:/x")
+        with refused(-32602, "puppet:/x/annotations"):
+            await ann.request("createSession", channel="puppet:/x/annotations")
+        await ann.request("createSession", channel="puppet:/x")
 
 
 async def test_every_other_action_is_refused_there() -> None:

@@ -475,6 +475,7 @@ MANY: list[tuple[Any, str | None]] = [
     ({"type": "chat/isArchivedChanged", "isArchived": True}, "archives its session"),
     ({"type": "chat/draftChanged", "draft": {"text": "x", "origin": {"kind": "user"}}}, None),
     ({"type": "session/titleChanged", "title": " "}, "blank"),
+    ({"type": "session/titleChanged", "title": "x" * 1001}, "at most 1000 characters, not 1001"),
     (started("new") | {"message": {"text": "x", "origin": {"kind": "user"}, "attachments": [
         {"type": "chat", "label": "l", "resource": "ahp-chat:/never"}]}}, "does not exist"),
     (started("new") | {"message": {"text": "x", "origin": {"kind": "user"}, "attachments": [
@@ -491,12 +492,13 @@ async def test_the_validation_table_of_chat_actions(action: Any, expected: str |
         ann = await room(host)
         await turn(ann, agent, "done", Done())
         await trio.sleep(1)
-        before = state_of(host, C)
+        before, title = state_of(host, C), state_of(host, S)["title"]
         why = await reason(ann, action)
         assert (why is None) == (expected is None), why
         if expected is not None:
             assert expected in str(why)
             assert state_of(host, C) == before
+            assert state_of(host, S)["title"] == title
 
 
 async def test_b50_a_second_start_while_a_turn_runs_is_refused_not_overwritten() -> None:
@@ -549,3 +551,13 @@ async def test_quirk_22_a_title_sent_to_a_chat_renames_it_and_its_session() -> N
         (await at_work(agent, "t1")).say(TitleProposed("The agent's name"))
         await ann.expect_action("session/titleChanged", channel=S)
         assert state_of(host, S)["chats"][0]["title"] == "The agent's name"
+
+
+async def test_a_long_title_of_an_agents_is_cut() -> None:
+    agent = PuppetAgent()
+    async with running_host(agent) as host:
+        ann = await room(host)
+        await ann.dispatch(C, started("t1"))
+        (await at_work(agent, "t1")).say(TitleProposed("x" * 5000))
+        await settled()
+        assert state_of(host, S)["title"] == "x" * 999 + "…"

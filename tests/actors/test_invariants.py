@@ -179,6 +179,26 @@ async def test_3_what_is_held_arrives_within_its_time_whatever_else_is_said() ->
             assert trio.current_time() - begun == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(("asked", "held"), [(1e300, 10), (1e19, 10), (-1e300, 0), (0, 0)])
+async def test_r_4_22_no_bound_however_large_holds_an_envelope_for_long(
+    asked: float, held: float
+) -> None:
+    """The bound is the most that a client takes, not what the host has to use up."""
+    agent = PuppetAgent()
+    async with running_host(agent) as host:
+        ann = await room(host)
+        bob = await room(host, "bob", subscribe=())
+        await bob.subscribe(C, delivery={"maxLatencyMs": asked}, view={"turns": 1e300})
+        await ann.dispatch(C, started("t1"))
+        puppet = await at_work(agent, "t1")
+        await trio.sleep(11)
+        bob.inbox.clear()
+        begun = trio.current_time()
+        puppet.say(TextChunk("a"))
+        await bob.wait(lambda it: it.get("method") == "action", within=11)
+        assert trio.current_time() - begun == pytest.approx(held)
+
+
 async def test_3_what_was_held_when_the_connection_broke_comes_by_replay() -> None:
     agent = PuppetAgent()
     async with running_host(agent) as host:

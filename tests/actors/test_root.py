@@ -41,6 +41,13 @@ PUSHES: list[tuple[dict[str, Any], list[str], dict[str, Any]]] = [
     ({"clientQueueBytes": MIB - 1}, ["clientQueueBytes"], {}),
     ({"clientQueueBytes": -1}, ["clientQueueBytes"], {}),
     ({"clientQueueBytes": 2.5 * MIB + 0.5}, ["clientQueueBytes"], {}),
+    *(
+        ({key: wrong}, [key, f"from {MIB} to {1 << 40}", str(wrong)], {})
+        for key in ("clientQueueBytes", "replayBytes")
+        for wrong in (1e300, -1e300, 2.0 * MIB, 0, (1 << 40) + 1, 1 << 63, 1e19)
+    ),
+    ({"replayBytes": 1 << 40}, [], {"replayBytes": 1 << 40}),
+    ({"clientToolTimeoutMs": 1e300}, ["clientToolTimeoutMs"], {}),
     ({"clientQueueBytes": "much"}, ["clientQueueBytes"], {}),
     ({"clientQueueBytes": True}, ["clientQueueBytes"], {}),
     ({"clientQueueBytes": None}, ["clientQueueBytes"], {}),

@@ -296,6 +296,9 @@ async def check_works(
 SAID: list[tuple[dict[str, Any], str | None]] = [
     ({"type": "session/titleChanged", "title": "New"}, None),
     ({"type": "session/titleChanged", "title": " \n"}, "blank"),
+    ({"type": "session/titleChanged", "title": "\u00e9" * 1000}, None),
+    ({"type": "session/titleChanged", "title": "x" * 1001}, "at most 1000 characters, not 1001"),
+    ({"type": "session/titleChanged", "title": "x" * 2_000_000}, "at most 1000 characters"),
     ({"type": "session/isReadChanged", "isRead": False}, None),
     ({"type": "session/isArchivedChanged", "isArchived": True}, None),
     ({"type": "session/activeClientSet", "activeClient": {"clientId": "ann", "tools": []}}, None),

@@ -222,8 +222,8 @@ MS = "milliseconds from 0 to 86400000"
 REGEX = "a regular expression of at most 1000 characters"
 
 BAD: list[tuple[JSON, str]] = [
-    ([], ".: expected an object, found an array"),
-    (None, ".: expected an object, found null"),
+    ([], "expected an object, found an array"),
+    (None, "expected an object, found null"),
     ({}, "turns: expected an array of at most 1000 entries, found nothing"),
     ({"turn": []}, "turn: expected a key, one of turns, found 'turn' (did you mean \"turns\"?)"),
     ({"turns": "abc"}, "turns: expected an array of at most 1000 entries, found 'abc'"),
@@ -407,9 +407,9 @@ def test_a_bad_script_is_one_error_with_file_place_and_reason(value: JSON, says:
     with pytest.raises(ScriptError) as caught:
         parse_script(value, "bad.json")
     assert str(caught.value) == f"bad.json: {says}"
+    place = "" if caught.value.where == "." else f"{caught.value.where}: "
     assert str(caught.value) == (
-        f"{caught.value.file}: {caught.value.where}: "
-        f"expected {caught.value.expected}, found {caught.value.found}"
+        f"{caught.value.file}: {place}expected {caught.value.expected}, found {caught.value.found}"
     )
 
 
@@ -451,7 +451,7 @@ def test_a_file_that_is_not_there_or_not_a_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(ScriptError) as caught:
         load_script(str(missing))
     assert str(caught.value) == (
-        f"{missing}: .: expected a file that can be read, found No such file or directory"
+        f"{missing}: expected a file that can be read, found No such file or directory"
     )
     with pytest.raises(ScriptError, match="found Is a directory"):
         load_script(tmp_path)
@@ -474,4 +474,4 @@ def test_a_file_that_is_not_json_says_so(tmp_path: Path, data: bytes, says: str)
     with pytest.raises(ScriptError) as caught:
         load_script(path)
     assert says in str(caught.value)
-    assert str(caught.value).startswith(f"{path}: .: ")
+    assert str(caught.value).startswith(f"{path}: expected ")

@@ -41,7 +41,7 @@ def test_the_answer_alone_is_on_standard_output(
     told = capsys.readouterr()
     assert told.out == "You said: hello\n"
     assert "Hm." in told.err
-    assert "session ahp-session:/" in told.err
+    assert "session test:/" in told.err
     assert "done in" in told.err
 
 
@@ -54,6 +54,45 @@ def test_a_session_goes_on(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -
     assert second["turn"] != first["turn"]
     assert second["text"] == "You said: two"
     assert second["state"] == "complete"
+
+
+def test_a_session_has_the_scheme_of_its_agent(
+    daemon: Daemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for agent in ([], ["--agent", "test"]):
+        assert daemon.run("ask", "--json", "one", *agent) == exits.OK
+        assert json.loads(capsys.readouterr().out)["session"].startswith("test:/")
+
+
+@pytest.mark.parametrize("prompt", ["", " \n\t"])
+def test_an_empty_prompt_is_a_usage_error_and_starts_nothing(
+    daemon: Daemon, capsys: pytest.CaptureFixture[str], prompt: str
+) -> None:
+    def count() -> int:
+        assert daemon.run("sessions", "--json") == exits.OK
+        return len(json.loads(capsys.readouterr().out))
+
+    before = count()
+    assert daemon.run("ask", prompt) == exits.USAGE
+    assert "PROMPT is empty" in capsys.readouterr().err
+    assert count() == before
+
+
+def test_where_both_outputs_meet_each_has_lines_of_its_own(daemon: Daemon, tmp_path: Path) -> None:
+    """A pipe and a file, as ``2>&1`` makes them."""
+    for prompt in ("dig", "hello"):
+        file = tmp_path / prompt
+        with file.open("wb") as both:
+            command = daemon.command("ask", "--yes", prompt)
+            subprocess.run(command, env=environment(), stdout=both, stderr=both, check=True)
+        done = subprocess.run(
+            command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
+        )
+        for text in (file.read_text(), done.stdout.decode()):
+            found = text.splitlines()
+            assert found[-1].startswith("done in ")
+            assert found[-2] == ("Thanks." if prompt == "dig" else "You said: hello")
+            assert prompt != "dig" or "May I? " in found
 
 
 def test_json_is_one_object_with_everything(
@@ -209,7 +248,7 @@ def test_the_options_of_the_host_are_offered(daemon: Daemon) -> None:
 
 def test_a_question_that_another_screen_answers_is_over(daemon: Daemon) -> None:
     child = spawn(daemon.command("ask", "dig"))
-    child.expect(r"session (ahp-session:/\S+)")
+    child.expect(r"session (test:/\S+)")
     session = child.match.group(1)
     child.expect_exact("Choose 1 to 2 [2]: ")
     trio.run(approve, daemon, session)

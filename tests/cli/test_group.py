@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import trio
 
 from ahpd import __version__
-from ahpd.cli import exits, failing
+from ahpd.cli import exits, failing, with_command
 from ahpd.cli.group import run
+from ahpd.cli.running import Running
+from ahpd.cli.running import run as run_under_trio
+from ahpd.cli.start import _for_serve
 
 BAD_LINE = b'{"dir":"h2c","frame":{}}\n'
 
@@ -148,3 +153,45 @@ def test_help_says_first_that_a_bare_command_serves(capsys: pytest.CaptureFixtur
     assert run(["--help"]) == exits.OK
     first = capsys.readouterr().out.split("Options:")[0]
     assert "Without a COMMAND it serves" in first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--state-dir", "a", "start"], "options come after the command: ahpd start"),
+        (["--state-dir", "a", "start", "--state-dir", "b"], "options come after the command"),
+        (["--port", "5", "status"], "options come after the command: ahpd status"),
+        (["start", "--state-dir", "a", "--state-dir", "b"], "--state-dir is given twice: a and b"),
+        (["serve", "--state-dir=a", "--state-dir=b"], "--state-dir is given twice: a and b"),
+        (["serve", "nonsense"], "unexpected extra argument (nonsense)"),
+    ],
+)
+def test_options_in_the_wrong_place_or_twice_are_explained(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run(with_command(arguments)) == exits.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_what_a_daemon_is_started_with_says_its_folder_once() -> None:
+    given = ["--port", "0", "--state-dir", "a", "--within=3", "--state-dir=a", "--within", "4"]
+    assert _for_serve(given) == ["--port", "0"]
+
+
+def test_two_interrupts_at_once_are_two() -> None:
+    heard = 0
+
+    async def main(running: Running) -> int:
+        def on_interrupt() -> bool:
+            nonlocal heard
+            heard += 1
+            return heard < 2
+
+        running.on_interrupt = on_interrupt
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        await trio.sleep_forever()
+
+    assert run_under_trio(main) == exits.INTERRUPTED
+    assert heard == 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -6,6 +6,7 @@ import attrs
 import platformdirs
 import pytest
 
+from actors.host import LEAST_BYTES, MOST_BYTES
 from ahpd.daemon.config import AgentConfig, Config, JournalConfig, LimitsConfig, LogConfig
 from ahpd.daemon.config_file import read_config
 from ahpd.daemon.errors import ConfigError
@@ -233,6 +234,22 @@ def test_what_a_host_is_built_with(tmp_path: Path) -> None:
     shown = root.state.config.values
     assert (shown["clientQueueBytes"], shown["replayBytes"]) == (1 << 20, 2 << 20)
     assert host.window.limit_bytes == 2 << 20
+
+
+@pytest.mark.parametrize("key", ["client_queue_bytes", "replay_bytes"])
+def test_the_file_takes_what_clients_may_set_while_it_runs(tmp_path: Path, key: str) -> None:
+    for value, fits in (
+        (LEAST_BYTES - 1, False),
+        (LEAST_BYTES, True),
+        (MOST_BYTES, True),
+        (MOST_BYTES + 1, False),
+    ):
+        file = written(tmp_path, f"[limits]\n{key} = {value}\n")
+        if fits:
+            assert getattr(load(str(file), never).limits, key) == value
+        else:
+            with pytest.raises(ConfigError, match=f"limits.{key}: expected a whole number"):
+                load(str(file), never)
 
 
 def test_a_folder_that_cannot_be_served_is_named(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def call(method: str, params: str = "{}") -> str:
 async def test_a_parked_actor_is_listed_and_restarted_by_hand() -> None:
     Sick.well = True
     async with running(tree()) as system:
+        await system.wait_for("connections")
         assert (await asked(system, call("status")))["result"] == {"connections": 0, "parked": []}
         system.ref("group/actor").cast(None)
         await trio.sleep(1)
@@ -75,6 +76,60 @@ async def test_a_parked_actor_is_listed_and_restarted_by_hand() -> None:
         assert (await asked(system, restart))["result"] is None
         answer = await asked(system, call("status"))
         assert answer["result"] == {"connections": 0, "parked": []}
+
+
+class Slow(Actor[None]):
+    """Takes a second to come up, and another to go."""
+
+    async def on_start(self) -> None:
+        await trio.sleep(1)
+
+    async def handle(self, message: None) -> None:
+        pass
+
+    async def on_stop(self, reason: str) -> None:
+        await trio.sleep(1)
+
+
+async def test_status_is_told_at_any_moment_of_start_and_stop() -> None:
+    slow = SupervisorSpec(
+        (
+            ChildSpec("first", Slow),
+            ChildSpec("connections", SupervisorSpec(dynamic=True)),
+            ChildSpec("last", Slow),
+        )
+    )
+    nothing = {"connections": 0, "parked": []}
+    for steps in range(12):
+        async with running(slow) as system:
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            assert (await asked(system, call("status")))["result"] == nothing
+            for _ in range(6):
+                await trio.sleep(0.5)
+                assert (await asked(system, call("status")))["result"] == nothing
+            system.stop("enough")
+            for _ in range(6):
+                await trio.sleep(0.5)
+                assert (await asked(system, call("status")))["result"] == nothing
+
+
+async def test_status_is_told_while_connections_are_parked() -> None:
+    class Conn(Actor[None]):
+        async def handle(self, message: None) -> None:
+            raise OSError("hurt")
+
+    connections = SupervisorSpec(
+        (ChildSpec("1", Conn),), beyond=Beyond.ESCALATE, intensity=Intensity(0, 1.0)
+    )
+    spec = SupervisorSpec(
+        (ChildSpec("connections", connections),), beyond=Beyond.PARK, intensity=Intensity(0, 1.0)
+    )
+    async with running(spec) as system:
+        (await system.wait_for("connections/1")).cast(None)
+        await trio.sleep(1)
+        answer = await asked(system, call("status"))
+        assert answer["result"] == {"connections": 0, "parked": ["connections"]}
 
 
 Check = Callable[[MemoryTransport, PrivateTransport], Awaitable[None]]

@@ -36,6 +36,25 @@ def test_outside_of_tasks_the_logger_is_named(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.endswith(" DEBUG ahpd.wire: said\n")
 
 
+async def test_a_task_without_a_name_of_its_own_is_not_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.set_up("info")
+
+    async def serve() -> None:
+        logging.getLogger("ahpd.transports").info("left")
+
+    async def accept(listeners: trio.Nursery) -> None:
+        listeners.start_soon(serve)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        nursery.start_soon(accept, nursery)
+        nursery.start_soon(serve, name="connections/1: reader of a.b")
+    found = sorted(line.split(" ", 2)[2] for line in capsys.readouterr().err.splitlines())
+    assert found == ["ahpd.transports: left"] * 2 + ["connections/1: reader of a.b: left"]
+
+
 def test_secrets_are_left_out_of_text_and_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
     logs.set_up("info", lambda text: text.replace("geheim", "***"))
     try:

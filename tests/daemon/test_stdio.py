@@ -176,9 +176,14 @@ def test_garbage_is_answered_and_ends_nothing(
 
 def test_a_line_over_the_limit_ends_it(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text("[limits]\nmessage_bytes = 2000\n")
-    ended = ahpd(tmp_path, "--stdio", "--config", "c.toml", given=b"x" * 5000)
-    assert ended.returncode == exits.OK
-    assert ended.stdout == b""
+    ended = ahpd(tmp_path, "--stdio", "--config", "c.toml", given=lines(BEGIN[:1]) + b"x" * 5000)
+    assert ended.returncode == exits.PEER_BROKE
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    error = next(it["error"] for it in answers if it["id"] is None)
+    assert (error["code"], error["message"]) == (-32600, "a line is longer than 2000 bytes")
+    # What came before it counts.
+    assert any(it["id"] == 1 and "result" in it for it in answers)
+    assert ended.stderr.decode().splitlines() == ["ahpd: stdio: a line is longer than 2000 bytes"]
 
 
 @pytest.mark.parametrize(
@@ -267,8 +272,28 @@ def test_what_it_does_not_know_is_explained_by_the_ordinary_way(tmp_path: Path) 
     assert b"Usage" in ahpd(tmp_path, "serve", "--stdio", "--help").stdout
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--port", "5"],
+        ["--port", "0"],
+        ["--host", "127.0.0.1"],
+        ["--connection-token", "t"],
+        ["--connection-token-file", "t"],
+        ["--without-connection-token"],
+        ["--endpoint-file", "e"],
+    ],
+    ids=lambda option: " ".join(option),
+)
+def test_what_is_for_listeners_is_not_for_it(tmp_path: Path, option: list[str]) -> None:
+    ended = ahpd(tmp_path, "--stdio", *option)
+    assert ended.returncode == exits.USAGE
+    assert f"{option[0]} is not for --stdio" in ended.stderr.decode()
+    assert ended.stdout == b""
+
+
 def test_by_the_ordinary_way_it_is_the_same(tmp_path: Path, wire: Wiretap) -> None:
-    ended = ahpd(tmp_path, "serve", "--stdio", "--port", "0", given=lines(BEGIN))
+    ended = ahpd(tmp_path, "serve", "--stdio", "--log-level", "info", "--quiet", given=lines(BEGIN))
     answers = told(ended.stdout, wire.connection(legal="h2c"))
     assert [it["id"] for it in answers if "id" in it] == [1, 2, 3]
 

@@ -26,6 +26,33 @@ def test_r_1_11_and_12_a_request_keeps_its_id(id: Any) -> None:
     assert type(frame.id) is type(id)
 
 
+LONG = [2**53 + 1, -(2**53) - 1, 2**63, 2**64 - 1, 2**64, -(2**63) - 1, 10**30 + 7, 10**308 + 1]
+
+
+@pytest.mark.parametrize("id", LONG)
+def test_r_1_12_a_whole_number_comes_back_with_all_its_digits(id: int) -> None:
+    request = b'{"jsonrpc":"2.0","method":"ping","id":%d,"params":{"channel":"c"}}' % id
+    for text in (request, request.decode()):
+        frame = jsonrpc.parse(text)
+        assert isinstance(frame, Request)
+        assert (frame.id, type(frame.id)) == (id, int)
+        for answer in (
+            jsonrpc.success(frame.id, None),
+            jsonrpc.failure(frame.id, ProtocolError(-32603, "m")),
+        ):
+            assert b'"id":%d,' % id in dumps(answer)
+    broken = b'{"jsonrpc":"2.0","method":7,"id":%d}' % id
+    with pytest.raises(BadFrame) as caught:
+        jsonrpc.parse(broken)
+    assert caught.value.id == id
+
+
+def test_an_id_that_fits_no_number_is_no_json() -> None:
+    with pytest.raises(BadFrame, match="not JSON") as caught:
+        jsonrpc.parse(b'{"jsonrpc":"2.0","method":"ping","id":1%s}' % (b"0" * 5000))
+    assert (caught.value.code, caught.value.id) == (-32700, None)
+
+
 def test_r_1_11_the_other_shapes() -> None:
     assert jsonrpc.classify(jsonrpc.notification("n", {"a": 1})) == Notification("n", {"a": 1})
     assert jsonrpc.classify(jsonrpc.success(7, None)) == Success(7, None)
