@@ -18,6 +18,8 @@ from ahpd.protocol.tools import (
     ToolCallAuthRequiredState,
     ToolCallPendingResultConfirmationState,
     ToolCallResult,
+    ToolDefinition,
+    ToolResultTextContent,
 )
 from ahpd.protocol.uris import ROOT, URI, default_chat
 from tests.chaos.screen import Screen
@@ -186,6 +188,28 @@ def switch(walk: Walk, screen: Screen, dice: Random) -> None:
     screen.dispatch(shown[0], action)
 
 
+def run_tool(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A client goes on with a call of its tool, or ends it; sometimes one that is another's."""
+    if (shown := _chat(screen, dice)) is None:
+        return
+    uri, chat = shown
+    calls = [call for call in calls_of(chat) if _is_of(call, screen.name) or dice.random() < 0.1]
+    if not calls or chat.active_turn is None:
+        return
+    call: Any = dice.choice(calls)
+    names: dict[str, Any] = {"turn_id": chat.active_turn.id, "tool_call_id": call.tool_call_id}
+    if dice.random() < 0.3:
+        content = (ToolResultTextContent(text="half"),)
+        screen.dispatch(uri, act.ChatToolCallContentChangedAction(**names, content=content))
+        return
+    result = ToolCallResult(success=dice.random() < 0.8, past_tense_message="Opened it")
+    screen.dispatch(uri, act.ChatToolCallCompleteAction(**names, result=result))
+
+
+def _is_of(call: Any, name: str) -> bool:
+    return getattr(call.contributor, "client_id", None) == name
+
+
 # ---- what waits, and what is typed --------------------------------------------------------------
 
 
@@ -282,7 +306,8 @@ def take_part(walk: Walk, screen: Screen, dice: Random) -> None:
         return
     action: Any = sess.SessionActiveClientRemovedAction(client_id=screen.name)
     if dice.random() < 0.7:
-        client = SessionActiveClient(client_id=screen.name, tools=())
+        tools = (ToolDefinition(name="open"),) if dice.random() < 0.7 else ()
+        client = SessionActiveClient(client_id=screen.name, tools=tools)
         action = sess.SessionActiveClientSetAction(active_client=client)
     screen.dispatch(shown[0], action)
 
@@ -468,6 +493,7 @@ MOVES: Mapping[Move, int] = {
     settle: 20,
     go_back: 6,
     switch: 8,
+    run_tool: 20,
     queue: 18,
     queue_used: 6,
     steer: 10,

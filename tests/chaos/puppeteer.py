@@ -195,6 +195,9 @@ class Puppeteer:
         self._calls += 1
         call = f"call{self._calls}"
         begin = (ev.ToolStarted(call, "shell", "Run"), ev.ToolInputChunk(call, '{"command":'))
+        if dice.random() < 0.2:
+            puppet.say(ev.ClientToolCalled(call, "open", "Open", "{}"))
+            return  # its client's to run
         calls[call] = False
         match dice.randrange(4):
             case 0:
