@@ -284,6 +284,8 @@ class Chat(Actor[Incoming]):
                 self._channel.note(senders=senders, was_written_to=True)
                 self._attach(action.id, action.message)
             case act.ChatPendingMessageRemovedAction() as action:
+                # Sent again it would be a second wish, as one that was taken up (invariant 6).
+                self._channel.consume(action.id)
                 self._take_sender(action.id)
                 detach(self._channel, action.id)
             case act.ChatTurnCancelledAction() as action:
