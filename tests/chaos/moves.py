@@ -326,7 +326,11 @@ def create_chat(walk: Walk, screen: Screen, dice: Random) -> None:
     """A chat more, sometimes with its first message."""
     if (shown := _session(screen, dice)) is None or len(shown[1].chats) >= 4:
         return
-    params: dict[str, Any] = {"channel": shown[0], "chat": f"ahp-chat:/{walk.name('chat')}"}
+    name = walk.old_name("chat", dice) if dice.random() < 0.2 else None
+    params: dict[str, Any] = {
+        "channel": shown[0],
+        "chat": f"ahp-chat:/{name or walk.name('chat')}",
+    }
     if dice.random() < 0.3:
         params["initialMessage"] = message("Begin").wire()
     chat = _chat(screen, dice)
@@ -383,10 +387,11 @@ def annotate(walk: Walk, screen: Screen, dice: Random) -> None:
 
 
 def create_session(walk: Walk, screen: Screen, dice: Random) -> None:
-    """A session more, or one that is there already."""
-    sessions = walk.sessions()
-    if len(sessions) < 3:
-        uri = f"puppet:/{walk.name('session')}" if dice.random() < 0.9 else sessions[0]
+    """A session more, or one that is there already, or one that was and has ended."""
+    if len(walk.sessions()) < 3:
+        name, old = f"puppet:/{walk.name('session')}", list(walk.made)
+        uri = name if dice.random() < 0.5 else dice.choice(old)
+        walk.made[uri] = None
         walk.later(screen.request, "createSession", {"channel": uri})
 
 
@@ -507,8 +512,8 @@ MOVES: Mapping[Move, int] = {
     dispose_chat: 4,
     move_chat: 10,
     annotate: 8,
-    create_session: 2,
-    dispose_session: 1,
+    create_session: 4,
+    dispose_session: 3,
     ask: 10,
     subscribe: 40,
     unsubscribe: 6,

@@ -7,9 +7,11 @@ from typing import Any
 
 import trio
 
+from actors.ledger import Channel
 from ahpd.client import Client, ConnectionLost, Observer, Operation, OptimisticStore, RequestTimeout
 from ahpd.protocol.codec import DecodeError
 from ahpd.protocol.errors import ProtocolError
+from ahpd.protocol.jsontext import loads
 from ahpd.protocol.uris import ROOT, URI
 from tests.harness import RunningHost, Wire
 
@@ -24,6 +26,11 @@ class Screen:
         self.name = name
         self.version = version
         self.wire: Wire = host.wire(name)
+        self.wire.arrived = self._on_arrived
+        #: The channels that its connection asked to hear, as they were then; None: there was none.
+        self.heard: dict[URI, Channel | None] = {}
+        #: What it heard under the name that each dispatch was for, when the host took that in.
+        self.reached: dict[int, Channel | None] = {}
         self.client: Client | None = None
         self.dispatched: list[Operation] = []
         #: How often each operation ended, by its number; once is right.
@@ -80,6 +87,23 @@ class Screen:
         self.settled[operation.client_seq] += 1
         if operation.replaced_by is not None:
             self.dispatched.append(operation.replaced_by)
+
+    def _on_arrived(self, text: bytes) -> None:
+        frame: Any = loads(text)
+        find, params = self._host.ledger.find, frame.get("params")
+        match frame.get("method"):
+            case "dispatchAction":
+                self.reached[params["clientSeq"]] = self.heard.get(params["channel"])
+            case "initialize":
+                self.heard = {uri: find(uri) for uri in params["initialSubscriptions"]}
+            case "reconnect":
+                self.heard = {uri: find(uri) for uri in params["subscriptions"]}
+            case "subscribe":
+                self.heard[params["channel"]] = find(params["channel"])
+            case "unsubscribe":
+                self.heard.pop(params["channel"], None)
+            case _:
+                pass
 
     # ---- what it does -----------------------------------------------------------------------
 

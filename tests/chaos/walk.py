@@ -41,6 +41,8 @@ class Walk:
         self.screens = [Screen("desk", host), Screen("phone", host)]
         self.screens.append(Screen("tablet", host, version="0.9.0" if plan.old else "1.0.0"))
         self.nursery: trio.Nursery
+        #: The sessions that were ever asked for, in their order.
+        self.made: dict[URI, None] = {}
         #: What was wrong before everybody reconnected for the last time.
         self.unanswered: list[str] = []
         self.judged = False
@@ -117,6 +119,7 @@ class Walk:
                     await trio.sleep(0.2)
                 await peer.close()
             sessions.append(uri)
+            self.made[uri] = None
         return sessions
 
     def _go_on(self, dice: Random) -> None:
