@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 from typing import Any
 
 import trio
 
 from actors.ledger import Channel
 from ahpd.client import Client, ConnectionLost, Observer, Operation, OptimisticStore, RequestTimeout
+from ahpd.protocol.chat import ChatState
 from ahpd.protocol.codec import DecodeError
 from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.jsontext import loads
+from ahpd.protocol.session import SessionState
 from ahpd.protocol.uris import ROOT, URI
 from tests.harness import RunningHost, Wire
 
@@ -169,3 +172,18 @@ class Screen:
             for uri, channel in self.client.channels.items()
             if channel.store is not None and channel.store.kind == kind
         }
+
+    def a_chat(self, dice: Random) -> tuple[URI, ChatState] | None:
+        """One of the chats that it shows, as it shows it."""
+        return self._one_of("chat", dice)
+
+    def a_session(self, dice: Random) -> tuple[URI, SessionState] | None:
+        """One of the sessions that it shows, as it shows it."""
+        return self._one_of("session", dice)
+
+    def _one_of(self, kind: str, dice: Random) -> tuple[URI, Any] | None:
+        stores = self.stores(kind)
+        if not stores:
+            return None
+        uri = dice.choice(list(stores))
+        return uri, stores[uri].optimistic
