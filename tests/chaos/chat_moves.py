@@ -15,6 +15,7 @@ from ahpd.protocol.tools import (
 from ahpd.protocol.uris import URI
 from tests.chaos.screen import Screen
 from tests.chaos.wishes import (
+    DIRECTORIES,
     calls_of,
     confirm,
     message,
@@ -39,6 +40,15 @@ def start_turn(walk: Walk, screen: Screen, dice: Random) -> None:
     """Somebody asks for something, perhaps while the agent is busy."""
     if (shown := screen.a_chat(dice)) is not None:
         _start(walk, shown[0], screen)
+
+
+def start_about(walk: Walk, screen: Screen, dice: Random) -> None:
+    """Somebody asks for something, and refers to a chat: another, this one, or none there is."""
+    if (shown := screen.a_chat(dice)) is not None:
+        about = dice.choice([*walk.chats(), "ahp-chat:/never-was"])
+        turn = walk.name("turn")
+        action = start_message(turn).evolve(message=message(f"Do {turn}", about=about))
+        screen.dispatch(shown[0], action)
 
 
 def start_two(walk: Walk, screen: Screen, dice: Random) -> None:
@@ -71,9 +81,11 @@ def cancel(walk: Walk, screen: Screen, dice: Random) -> None:
 
 
 def resume(walk: Walk, screen: Screen, dice: Random) -> None:
-    """The last turn is resumed, after an error or not."""
+    """The last turn is resumed, mostly after an error."""
     shown = screen.a_chat(dice)
-    if shown is not None and shown[1].turns:
+    if shown is None or not shown[1].turns:
+        return
+    if shown[1].turns[-1].state == "error" or dice.random() < 0.2:
         screen.dispatch(shown[0], act.ChatTurnResumeAction(turn_id=shown[1].turns[-1].id))
 
 
@@ -107,10 +119,12 @@ def reply(walk: Walk, screen: Screen, dice: Random) -> None:
         return
     response: Any = dice.choice(["accept", "accept", "decline", "cancel"])
     answers = {"name": name_them(text, submitted=True)} if dice.random() < 0.7 else None
-    screen.dispatch(
-        shown[0],
-        act.ChatInputCompletedAction(request_id=request, response=response, answers=answers),
-    )
+    action = act.ChatInputCompletedAction(request_id=request, response=response, answers=answers)
+    # Now and then somebody else does so in the same moment: the first counts.
+    others = [dice.choice(walk.screens)] if dice.random() < 0.3 else []
+    for each in (screen, *others):
+        if shown[0] in each.stores("chat"):
+            each.dispatch(shown[0], action)
 
 
 def settle(walk: Walk, screen: Screen, dice: Random) -> None:
@@ -154,7 +168,7 @@ def run_tool(walk: Walk, screen: Screen, dice: Random) -> None:
         return
     call: Any = dice.choice(calls)
     names: dict[str, Any] = {"turn_id": chat.active_turn.id, "tool_call_id": call.tool_call_id}
-    if dice.random() < 0.3:
+    if dice.random() < 0.6:
         content = (ToolResultTextContent(text="half"),)
         screen.dispatch(uri, act.ChatToolCallContentChangedAction(**names, content=content))
         return
@@ -231,3 +245,14 @@ def draft(walk: Walk, screen: Screen, dice: Random) -> None:
         text = f"draft {dice.randrange(99)}"
         action = act.ChatDraftChangedAction(draft=message(text) if dice.random() < 0.8 else None)
         screen.dispatch(shown[0], action)
+
+
+def narrow(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A chat is given a directory of its session's, or loses one."""
+    if (shown := screen.a_chat(dice)) is None:
+        return
+    directory = dice.choice(DIRECTORIES)
+    if dice.random() < 0.6:
+        screen.dispatch(shown[0], act.ChatWorkingDirectorySetAction(directory=directory))
+    else:
+        screen.dispatch(shown[0], act.ChatWorkingDirectoryRemovedAction(directory=directory))

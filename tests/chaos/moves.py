@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ahpd.protocol.connection import SubscribeView, SubscriptionDeliveryOptions
-from ahpd.protocol.uris import ROOT, URI, default_chat
+from ahpd.protocol.uris import ROOT, URI, annotations_of, default_chat
 from tests.chaos import chat_moves as chats
 from tests.chaos import session_moves as sessions
 from tests.chaos.screen import Screen
@@ -108,29 +108,34 @@ def break_agent(walk: Walk, screen: Screen, dice: Random) -> None:
 MOVES: Mapping[Move, int] = {
     agent: 100,
     chats.start_turn: 80,
+    chats.start_about: 8,
     chats.start_two: 8,
     chats.start_used: 4,
     chats.cancel: 14,
-    chats.resume: 6,
+    chats.resume: 14,
     chats.decide: 40,
-    chats.reply: 30,
+    chats.reply: 40,
     chats.settle: 20,
     chats.go_back: 6,
     sessions.switch: 8,
-    chats.run_tool: 20,
+    chats.run_tool: 30,
     chats.queue: 18,
     chats.queue_used: 6,
     chats.steer: 10,
     chats.take_back: 6,
     chats.reorder: 5,
     chats.draft: 14,
+    chats.narrow: 6,
     sessions.mark: 16,
-    sessions.take_part: 8,
+    sessions.take_part: 14,
     sessions.configure: 3,
+    sessions.place: 8,
+    sessions.set_up: 10,
+    sessions.meddle: 10,
     sessions.create_chat: 8,
     sessions.dispose_chat: 4,
     sessions.move_chat: 10,
-    sessions.annotate: 8,
+    sessions.annotate: 24,
     sessions.create_session: 4,
     sessions.dispose_session: 3,
     ask: 10,
@@ -149,4 +154,4 @@ MOVES: Mapping[Move, int] = {
 
 def first_channels(session: URI) -> tuple[URI, ...]:
     """What a screen shows of a session at first."""
-    return (session, default_chat(session))
+    return (session, default_chat(session), annotations_of(session))

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 from ahpd.protocol import annotations as marks
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol import session_actions as sess
+from ahpd.protocol.actions import ACTIONS, StateAction
+from ahpd.protocol.codec import decode
 from ahpd.protocol.customizations import SessionEnablement
 from ahpd.protocol.root import RootConfigChangedAction
 from ahpd.protocol.session import SessionActiveClient
 from ahpd.protocol.tools import ToolDefinition
 from ahpd.protocol.uris import ROOT
+from tests.actors.support import least
 from tests.chaos.screen import Screen
-from tests.chaos.wishes import message
+from tests.chaos.wishes import DIRECTORIES, message
 
 if TYPE_CHECKING:
     from tests.chaos.walk import Walk
@@ -58,6 +61,62 @@ def take_part(walk: Walk, screen: Screen, dice: Random) -> None:
     screen.dispatch(shown[0], action)
 
 
+def place(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A session is given a directory, loses one, or has another in its place."""
+    if (shown := screen.a_session(dice)) is None:
+        return
+    directory, other = dice.sample(DIRECTORIES, 2)
+    match dice.randrange(4):
+        case 0 | 1:
+            action: Any = sess.SessionWorkingDirectorySetAction(directory=directory)
+        case 2:
+            action = sess.SessionWorkingDirectoryRemovedAction(directory=directory)
+        case _:
+            action = sess.SessionWorkingDirectoryReplacedAction(
+                directory=directory, replacement=other
+            )
+    screen.dispatch(shown[0], action)
+
+
+def set_up(walk: Walk, screen: Screen, dice: Random) -> None:
+    """A setting of a session, or of one of its chats: good, bad, or none there is."""
+    shown = screen.a_session(dice) if dice.random() < 0.6 else screen.a_chat(dice)
+    if shown is None:
+        return
+    config: dict[str, Any] = {}
+    for _ in range(dice.randrange(1, 3)):
+        key, values = dice.choice(_SETTINGS)
+        config[key] = dice.choice(values)
+    replace = True if dice.random() < 0.1 else None
+    screen.dispatch(shown[0], sess.SessionConfigChangedAction(config=config, replace=replace))
+
+
+#: Settings of the agents of walks (`tests.harness.configured`), and values that people try.
+_SETTINGS: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("mode", ("ask", "plan", "ask", "plan", "never")),
+    ("voice", ("calm", "loud", 5)),
+    ("tags", (["a"], ["a", "b"], [], ["a", "b", "c"])),
+    ("budget", (1, 99.5, 101)),
+    ("version", ("7", "8")),
+    ("colour", ("red",)),
+)
+
+
+def meddle(walk: Walk, screen: Screen, dice: Random) -> None:
+    """What is the host's to say, or belongs to channels that are not served or not there."""
+    info = dice.choice(_UNSERVED if dice.random() < 0.7 else _HOSTS)
+    uri = dice.choice([*walk.channels(), "ahp-terminal:/never-was"])
+    action: Any = decode(StateAction, {**least(info.classes[0]), "type": info.type})
+    screen.dispatch(uri, action)
+
+
+_SERVED = ("root", "session", "chat", "annotations")
+_HOSTS = [info for info in ACTIONS.values() if not info.client_may_dispatch]
+_UNSERVED = [
+    info for info in ACTIONS.values() if info.client_may_dispatch and info.channel not in _SERVED
+]
+
+
 def configure(walk: Walk, screen: Screen, dice: Random) -> None:
     """A setting of the host, good or bad."""
     size = dice.choice([1, 2 << 20, 16 << 20])
@@ -69,11 +128,13 @@ def switch(walk: Walk, screen: Screen, dice: Random) -> None:
     """A customization is switched, or something is wanted of a server."""
     if (shown := screen.a_session(dice)) is None:
         return
-    match dice.randrange(4):
+    match dice.randrange(5):
         case 0:
             action: Any = sess.SessionMcpServerStopRequestedAction(id="s")
         case 1:
             action = sess.SessionMcpServerStartRequestedAction(id="s")
+        case 2:
+            action = sess.SessionMcpServerBackgroundRequestedAction(id="s")
         case _:
             wanted = dice.choice(["s", "ahpd.commands/prompts", "never-was"])
             on = SessionEnablement(enabled=dice.random() < 0.5)
@@ -96,10 +157,16 @@ def create_chat(walk: Walk, screen: Screen, dice: Random) -> None:
     if dice.random() < 0.3:
         params["initialMessage"] = message("Begin").wire()
     chat = screen.a_chat(dice)
-    if chat is not None and chat[1].turns and dice.random() < 0.4:
-        turn = dice.choice(list(chat[1].turns)).id
+    if dice.random() < 0.3:
+        params["workingDirectories"] = dice.sample(DIRECTORIES, dice.randrange(3))
+    if chat is not None and dice.random() < 0.5:
+        turns = [turn.id for turn in chat[1].turns]
+        turns += [chat[1].active_turn.id] if chat[1].active_turn is not None else []
         kind = dice.choice(["fork", "sideChat"])
+        turn = dice.choice([*turns, "never-was"])
         params["source"] = {"kind": kind, "chat": chat[0], "turnId": turn}
+        if kind == "sideChat" and dice.random() < 0.3:
+            params["source"]["selection"] = {"text": "word7"}
     walk.later(screen.request, "createChat", params)
 
 
@@ -131,8 +198,8 @@ def annotate(walk: Walk, screen: Screen, dice: Random) -> None:
     uri = dice.choice(list(stores))
     known = [each.id for each in stores[uri].optimistic.annotations]
     wanted = dice.choice(known) if known and dice.random() < 0.8 else walk.name("remark")
-    entry = marks.AnnotationEntry(id=f"e{dice.randrange(3)}", text="Why?")
-    match dice.randrange(5):
+    entry = marks.AnnotationEntry(id=f"e{dice.randrange(2)}", text="Why?")
+    match dice.randrange(6):
         case 0 | 1:
             origin = marks.AnnotationOrigin(session=uri.removesuffix("/annotations"))
             made = marks.Annotation(
@@ -144,6 +211,10 @@ def annotate(walk: Walk, screen: Screen, dice: Random) -> None:
         case 3:
             action = marks.AnnotationsEntryRemovedAction(annotation_id=wanted, entry_id=entry.id)
             screen.dispatch(uri, action)
+        case 4:
+            yes = dice.random() < 0.7
+            settled = marks.AnnotationsUpdatedAction(annotation_id=wanted, resolved=yes)
+            screen.dispatch(uri, settled)
         case _:
             screen.dispatch(uri, marks.AnnotationsRemovedAction(annotation_id=wanted))
 
@@ -154,7 +225,14 @@ def create_session(walk: Walk, screen: Screen, dice: Random) -> None:
         name, old = f"puppet:/{walk.name('session')}", list(walk.made)
         uri = name if dice.random() < 0.5 else dice.choice(old)
         walk.made[uri] = None
-        walk.later(screen.request, "createSession", {"channel": uri})
+        params: dict[str, Any] = {"channel": uri, "workingDirectories": list(DIRECTORIES[:1])}
+        if dice.random() < 0.3:
+            params["activeClient"] = {"clientId": screen.name, "tools": []}
+        if dice.random() < 0.3:
+            params["config"] = {"voice": "loud"}
+        if dice.random() < 0.3:
+            params["progressToken"] = walk.name("token")
+        walk.later(screen.request, "createSession", params)
 
 
 def dispose_session(walk: Walk, screen: Screen, dice: Random) -> None:

@@ -10,6 +10,7 @@ import attrs
 
 from actors.ledger import Channel, Entry
 from actors.summaries import chat_row, input_needed, session_summary
+from ahpd.protocol.actions import action_type
 from ahpd.protocol.jsontext import loads
 from ahpd.protocol.uris import annotations_of
 from tests.chaos.screen import Screen
@@ -25,11 +26,17 @@ class Verdict:
 
     operations: int
     outcomes: Counter[str]
+    #: How often each type of action was dispatched, and how often it was taken.
+    played: Counter[str]
+    taken: Counter[str]
     envelopes: int
     turns: int
     exits: int
     frames: int
     trace: str = ""
+
+
+_TAKEN = ("accepted", "unchanged")
 
 
 def judge(walk: Walk) -> Verdict:
@@ -44,13 +51,14 @@ def judge(walk: Walk) -> Verdict:
     ]
     if wrong:
         raise AssertionError("\n".join(wrong))
-    outcomes: Counter[str] = Counter()
-    for screen in walk.screens:
-        outcomes.update(each.outcome.kind for each in screen.dispatched if each.outcome)
+    operations = [each for screen in walk.screens for each in screen.dispatched]
+    taken = [each for each in operations if each.outcome and each.outcome.kind in _TAKEN]
     stream = walk.host.stream
     return Verdict(
-        operations=sum(len(screen.dispatched) for screen in walk.screens),
-        outcomes=outcomes,
+        operations=len(operations),
+        outcomes=Counter(each.outcome.kind for each in operations if each.outcome),
+        played=Counter(action_type(each.action) for each in operations),
+        taken=Counter(action_type(each.action) for each in taken),
         envelopes=len(stream.entries),
         turns=len(stream.turns()[0]),
         exits=len(walk.host.exits()),

@@ -54,10 +54,13 @@ class TunablePuppet(Puppet):
 
 
 class ConfiguredAgent(PuppetAgent):
-    """`tunable`: its backends take other settings while they live. `answers_in`: it takes long."""
+    """`tunable`: its backends take other settings while they live. `answers_in`: it takes long.
 
-    def __init__(self, *, tunable: bool = True) -> None:
-        super().__init__()
+    `options` are those of every puppet.
+    """
+
+    def __init__(self, *, tunable: bool = True, **options: Any) -> None:
+        super().__init__(**options)
         self.tunable = tunable
         self.answers_in = 0.0
 
