@@ -21,15 +21,12 @@ from supervisors import Actor, ChildSpec
 
 
 class Annotations(Actor[Dispatch]):
-    """See the module's docstring. `session` is the session's URI."""
+    """See the module's docstring."""
 
     kind = "annotations"
 
-    def __init__(self, host: Host, session: URI) -> None:
-        channel, owner = host.ledger.find(annotations_of(session)), host.ledger.find(session)
-        assert channel is not None, f"{session}: no channel for annotations"
-        assert owner is not None, f"{session}: no session"
-        self._session = owner
+    def __init__(self, host: Host, session: Channel, channel: Channel) -> None:
+        self._session = session
         self._desk = Desk(host, channel)
 
     async def on_start(self) -> None:
@@ -57,7 +54,7 @@ def annotations_spec(host: Host, session: Channel) -> ChildSpec:
     return ChildSpec(
         "annotations",
         Annotations,
-        (host, session.uri),
+        (host, session, channel),
         mailbox=mailboxes.CHANNEL,
         path=channel.path,
     )

@@ -78,7 +78,6 @@ from ahpd.protocol.session_actions import (
     SessionConfigChangedAction,
     SessionTitleChangedAction,
 )
-from ahpd.protocol.uris import URI
 from supervisors import Actor, ChildSpec, Reject
 
 _log = logging.getLogger("ahpd.agents")
@@ -114,18 +113,18 @@ class Chat(Actor[Incoming]):
 
     kind = "chat"
 
-    def __init__(self, host: Host, uri: URI) -> None:
-        channel = host.ledger.find(uri)
-        assert channel is not None, f"{uri}: no channel for this chat"
+    def __init__(self, host: Host, channel: Channel) -> None:
+        # The channel and not its URI: when this starts again the chat may have ended, and another
+        # have been made under the same name.
         self._host = host
-        self._channel: Channel = channel
+        self._channel = channel
         self._run: Run | None = None
         self._runs = 0
         #: The turn whose start is out, so that a run may work on it, and whether it is resumed.
         self._cleared: str | None = None
         self._resumes = False
         self._engine = Engine(
-            self._agent, channel, partial(open_request, host, channel), self._start_aside
+            lambda: self._agent, channel, partial(open_request, host, channel), self._start_aside
         )
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
@@ -143,8 +142,8 @@ class Chat(Actor[Incoming]):
         )
         self._desk = self._hearing.talk.desk
         self._upkeep = Upkeep(self._host, self._channel, self._engine, self, session)
-        if self._channel.path != self.path:
-            return  # moved away: another actor answers for it, and this one is about to be stopped
+        if self._channel.closed or self._channel.path != self.path:
+            return  # it ended, or another actor answers for it: this one is about to be stopped
         lost = Failed(
             "the host had to start this chat again; what the agent was doing is lost",
             "HostRestarted",
@@ -286,6 +285,8 @@ class Chat(Actor[Incoming]):
                 self._channel.note(senders=senders, was_written_to=True)
                 self._attach(action.id, action.message)
             case act.ChatPendingMessageRemovedAction() as action:
+                # Sent again it would be a second wish, as one that was taken up (invariant 6).
+                self._channel.consume(action.id)
                 self._take_sender(action.id)
                 detach(self._channel, action.id)
             case act.ChatTurnCancelledAction() as action:
@@ -520,7 +521,7 @@ class Chat(Actor[Incoming]):
 
     def _advance(self) -> None:
         """Start what can start now: a run for the turn that waits for one, or the next message."""
-        if self._run is not None:
+        if self._run is not None or self._channel.closed:
             return
         turn = self._state.active_turn
         if turn is not None:
@@ -638,7 +639,7 @@ def chat_spec(host: Host, chat: Channel) -> ChildSpec:
     return ChildSpec(
         child_id(chat),
         Chat,
-        (host, chat.uri),
+        (host, chat),
         mailbox=mailboxes.CHANNEL,
         path=chat.path,
     )

@@ -62,14 +62,15 @@ class Run:
 class Engine:
     """A chat's backend: opened when first needed, and again after it broke or is to work otherwise.
 
-    `request` says what it is to be opened for, and is asked each time: that may have changed.
+    `agent` and `request` say whose it is and what it is to be opened for, and are asked each time:
+    that may have changed, or there may be no session any more.
     `start_aside` starts the task for what it says beside the turns, when it is opened as the one
     with that number.
     """
 
     def __init__(
         self,
-        agent: Agent,
+        agent: Callable[[], Agent],
         channel: Channel,
         request: Callable[[], OpenRequest],
         start_aside: Callable[[Backend, int], Aside],
@@ -109,7 +110,7 @@ class Engine:
             return True
 
     async def _open(self, request: OpenRequest) -> None:
-        self.backend = await self._agent.open(request)
+        self.backend = await self._agent().open(request)
         self._opened = request
         self.opened += 1
         self._aside = self._start_aside(self.backend, self.opened)

@@ -112,15 +112,17 @@ class Session(Actor[Incoming]):
 
     kind = "session"
 
-    def __init__(self, host: Host, uri: URI) -> None:
-        channel = host.ledger.find(uri)
-        assert channel is not None, f"{uri}: no channel for this session"
+    def __init__(self, host: Host, channel: Channel) -> None:
+        # The channel and not its URI: when this starts again the session may have ended, and
+        # another have been made under the same name.
         self._host = host
-        self._channel: Channel = channel
+        self._channel = channel
 
     async def on_start(self) -> None:
         """Say what changed while nobody looked, and get ready if it is not yet."""
         self._desk = Desk(self._host, self._channel, self.ref)
+        if self._channel.closed:
+            return  # it ended: this actor is about to be stopped
         for row in self._state.chats:
             self._look_at(row.resource)
         for channel in list(self._host.ledger.channels.values()):
@@ -141,6 +143,11 @@ class Session(Actor[Incoming]):
 
     async def handle(self, message: Incoming) -> Any:
         """One message; see `actors.messages` for what each says."""
+        if self._channel.closed:  # it ended while this waited: its actors are on their way down
+            if isinstance(message, CreateChat | DisposeChat):
+                gone = f"there is no session {self._channel.uri}"
+                raise refusal(ErrorCode.SESSION_NOT_FOUND, gone)
+            return
         match message:
             case ChatMoved():
                 self._look_at(message.chat)
@@ -375,8 +382,6 @@ class Session(Actor[Incoming]):
     async def _create_chat(self, params: CreateChatParams, client_id: str) -> None:
         """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
         host = self._host
-        if self._channel.closed:  # ended while this waited: its actors are on their way down
-            raise refusal(ErrorCode.SESSION_NOT_FOUND, f"there is no session {self._channel.uri}")
         agent = host.agents[self._state.provider].info
         if host.ledger.find(params.chat) is not None:
             if params.chat == self._state.default_chat:
@@ -475,8 +480,6 @@ class Session(Actor[Incoming]):
 
     async def _match_chats(self) -> None:
         """Finish what an earlier incarnation had begun: chats without an actor, and the reverse."""
-        if self._channel.closed:
-            return
         ledger = self._host.ledger
         mine = {
             channel.path: channel
@@ -512,7 +515,7 @@ def session_spec(host: Host, session: Channel, chats: Sequence[Channel]) -> Chil
     chat which ended nothing is left.
     """
     actor = ChildSpec(
-        "session", Session, (host, session.uri), mailbox=mailboxes.CHANNEL, path=session.path
+        "session", Session, (host, session), mailbox=mailboxes.CHANNEL, path=session.path
     )
     annotations = annotations_spec(host, session)
     children = (actor, annotations, *(chat_spec(host, chat) for chat in chats))

@@ -221,7 +221,7 @@ def _given_up(
 
 def _pending_set(case: Case, action: act.ChatPendingMessageSetAction) -> str | None:
     if action.id in case.channel.used:
-        return f"the message {action.id} was already taken up"
+        return f"the message {action.id} was already taken up, or taken back"
     return _writable(case) or _message(case, action.message)
 
 
@@ -230,7 +230,8 @@ def _pending_removed(case: Case, action: act.ChatPendingMessageRemovedAction) ->
     if action.kind == "steering":
         waiting = (case.chat.steering_message,) if case.chat.steering_message else ()
     if all(message.id != action.id for message in waiting):
-        taken = "was already taken up" if action.id in case.channel.used else "is not waiting"
+        past = action.id in case.channel.used
+        taken = "was already taken up, or taken back" if past else "is not waiting"
         return f"the {action.kind} message {action.id} {taken}"
     return None
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from actors.endings import close_channel
 from actors.host import Settings
 from ahpd.agents.events import Done
 from ahpd.protocol.model import JSON
@@ -17,6 +18,7 @@ from tests.actors.support import (
     C,
     S,
     at_work,
+    channel_of,
     message,
     pending,
     refused,
@@ -235,3 +237,54 @@ async def test_one_with_several_chats_is_kept_and_so_is_one_that_is_restarted() 
         assert host.ledger.find(S) is not None
         await trio.sleep(2 * HOUR)
         assert host.ledger.find(S) is None
+
+
+# ---- actors that start again just then ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "made again"])
+@pytest.mark.parametrize("child", ["session", "annotations", "chat-0"])
+async def test_an_actor_that_starts_again_when_its_session_has_ended_touches_no_other(
+    child: str, again: bool
+) -> None:
+    """Whoever was to stop it is late. It must not take another session's channel for its own."""
+    agent = PuppetAgent()
+    async with running_host(agent) as host:
+        ann = await room(host, subscribe=(ROOT,))
+        base = channel_of(host, S).path.rpartition("/")[0]
+        for channel in [*host.ledger.channels_of(S), channel_of(host, S)]:
+            close_channel(host.tables, channel)
+        assert host.tables.catalogue is not None
+        del host.tables.catalogue[S]
+        if again:
+            await ann.request("createSession", channel=S)
+            await settled()
+        there = host.ledger.channels_of(S)
+        seq, made = host.ledger.seq, len(agent.made)
+        await host.system.supervisor(base).restart_child(child)
+        await settled()
+        assert (host.ledger.seq, len(agent.made)) == (seq, made)
+        assert host.ledger.channels_of(S) == there
+        sys.kill(host.system.ref("catalogue"))  # starts again, and stops what is left over
+        await trio.sleep(60)
+        assert not host.system.registry.under(f"{base}/")
+        if again:
+            await ann.request("fetchTurns", channel=C)
+
+
+async def test_what_was_asked_of_a_session_before_it_ended_is_refused_after_it() -> None:
+    async with running_host() as host:
+        ann, bob = await room(host), await room(host, "bob")
+        session = host.system.ref(channel_of(host, S).path)
+        sys.suspend(session)
+        asked = [
+            (ann, await ann.call("createChat", channel=S, chat=C2)),
+            (bob, await bob.call("disposeChat", channel=C)),
+        ]
+        await settled()
+        for channel in [*host.ledger.channels_of(S), channel_of(host, S)]:
+            close_channel(host.tables, channel)
+        sys.resume(session)
+        for peer, id in asked:
+            with refused(-32001):
+                await peer.answer_to(id)

@@ -450,6 +450,25 @@ async def test_6_a_pending_message_is_taken_up_once() -> None:
         assert [text.text for text in puppet.steered] == ["message s1"]
 
 
+@pytest.mark.parametrize("kind", ["queued", "steering"])
+async def test_6_a_message_that_was_taken_back_stays_taken_back(kind: str) -> None:
+    agent = PuppetAgent()
+    # Slow, so that the agent has not yet been given the steering message when it is taken back.
+    async with running_host(agent, journal=SlowJournal(longest=10)) as host:
+        ann = await room(host)
+        await ann.dispatch(C, started("t1"))
+        puppet = await at_work(agent, "t1")
+        await ann.dispatch(C, pending("q1", kind))
+        await ann.dispatch(C, withdrawn("q1", kind))
+        await trio.sleep(60)
+        ann = await comes_back(host, ann)
+        assert "taken back" in str(await said_again(ann, pending("q1", kind)))
+        puppet.end(Done())
+        await trio.sleep(60)
+        assert len(puppet.prompts) == 1
+        assert puppet.steered == []
+
+
 async def test_6_a_call_is_confirmed_once_and_the_first_answer_counts() -> None:
     agent = PuppetAgent()
     async with running_host(agent) as host:

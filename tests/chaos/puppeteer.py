@@ -74,7 +74,7 @@ class Puppeteer:
         number = dice.randrange(len(puppets))
         puppet = puppets[number]
         calls = self._calls_of(puppet)
-        match dice.randrange(28):
+        match dice.randrange(31):
             case 0 | 1 | 2 | 3 | 4:
                 puppet.say(*(ev.TextChunk(f"word{dice.randrange(100)} ") for _ in range(3)))
             case 5 | 6:
@@ -101,9 +101,11 @@ class Puppeteer:
                 self._put_to_work(puppet, dice)
             case 23 | 24:
                 self._go_on_beside(puppet, dice)
-            case 25:
+            case 25 | 26 | 27:
+                self._question(puppet)
+            case 28:
                 puppet.say(ev.SystemNotice("Compacted"))
-            case 26:
+            case 29:
                 self._describe(puppet, dice)
             case _:
                 puppet.hear()
@@ -126,8 +128,11 @@ class Puppeteer:
                 risk = ev.RiskJudged(call, ToolCallRiskAssessmentLoadingState(kind="judge"))
                 puppet.say(begin[0], ev.ToolAsks(call, "Look?", "{}", options=_OPTIONS), risk)
             case _:
-                request = ChatInputRequest(id=self._new("question"), questions=_QUESTIONS)
-                puppet.say(ev.QuestionsAsked(request))
+                self._question(puppet)
+
+    def _question(self, puppet: Puppet) -> None:
+        request = ChatInputRequest(id=self._new("question"), questions=_QUESTIONS)
+        puppet.say(ev.QuestionsAsked(request))
 
     def _put_to_work(self, puppet: Puppet, dice: Random) -> None:
         worker = self._new("worker")
@@ -195,6 +200,9 @@ class Puppeteer:
         self._calls += 1
         call = f"call{self._calls}"
         begin = (ev.ToolStarted(call, "shell", "Run"), ev.ToolInputChunk(call, '{"command":'))
+        if dice.random() < 0.2:
+            puppet.say(ev.ClientToolCalled(call, "open", "Open", "{}"))
+            return  # its client's to run
         calls[call] = False
         match dice.randrange(4):
             case 0:

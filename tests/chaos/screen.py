@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 from typing import Any
 
 import trio
 
+from actors.ledger import Channel
 from ahpd.client import Client, ConnectionLost, Observer, Operation, OptimisticStore, RequestTimeout
+from ahpd.protocol.chat import ChatState
 from ahpd.protocol.codec import DecodeError
 from ahpd.protocol.errors import ProtocolError
+from ahpd.protocol.jsontext import loads
+from ahpd.protocol.session import SessionState
 from ahpd.protocol.uris import ROOT, URI
 from tests.harness import RunningHost, Wire
 
@@ -24,6 +29,11 @@ class Screen:
         self.name = name
         self.version = version
         self.wire: Wire = host.wire(name)
+        self.wire.arrived = self._on_arrived
+        #: The channels that its connection asked to hear, as they were then; None: there was none.
+        self.heard: dict[URI, Channel | None] = {}
+        #: What it heard under the name that each dispatch was for, when the host took that in.
+        self.reached: dict[int, Channel | None] = {}
         self.client: Client | None = None
         self.dispatched: list[Operation] = []
         #: How often each operation ended, by its number; once is right.
@@ -80,6 +90,23 @@ class Screen:
         self.settled[operation.client_seq] += 1
         if operation.replaced_by is not None:
             self.dispatched.append(operation.replaced_by)
+
+    def _on_arrived(self, text: bytes) -> None:
+        frame: Any = loads(text)
+        find, params = self._host.ledger.find, frame.get("params")
+        match frame.get("method"):
+            case "dispatchAction":
+                self.reached[params["clientSeq"]] = self.heard.get(params["channel"])
+            case "initialize":
+                self.heard = {uri: find(uri) for uri in params["initialSubscriptions"]}
+            case "reconnect":
+                self.heard = {uri: find(uri) for uri in params["subscriptions"]}
+            case "subscribe":
+                self.heard[params["channel"]] = find(params["channel"])
+            case "unsubscribe":
+                self.heard.pop(params["channel"], None)
+            case _:
+                pass
 
     # ---- what it does -----------------------------------------------------------------------
 
@@ -145,3 +172,18 @@ class Screen:
             for uri, channel in self.client.channels.items()
             if channel.store is not None and channel.store.kind == kind
         }
+
+    def a_chat(self, dice: Random) -> tuple[URI, ChatState] | None:
+        """One of the chats that it shows, as it shows it."""
+        return self._one_of("chat", dice)
+
+    def a_session(self, dice: Random) -> tuple[URI, SessionState] | None:
+        """One of the sessions that it shows, as it shows it."""
+        return self._one_of("session", dice)
+
+    def _one_of(self, kind: str, dice: Random) -> tuple[URI, Any] | None:
+        stores = self.stores(kind)
+        if not stores:
+            return None
+        uri = dice.choice(list(stores))
+        return uri, stores[uri].optimistic

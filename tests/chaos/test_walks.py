@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import attrs
 import pytest
 
+from ahpd.protocol import ACTIONS
 from supervisors.faults import Plan, shrink
 from tests.chaos.scenario import Scenario, scenario
 from tests.chaos.walk import walk
@@ -55,6 +58,30 @@ def _text(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "\n".join(_text(inner) for inner in error.exceptions)
     return f"{type(error).__name__}: {error}"
+
+
+#: Kinds of channels that are served: what clients may say there has to be taken now and then.
+_SERVED = {"root", "session", "chat", "annotations"}
+#: Walks in which the rarest action has to come up.
+_ENOUGH = 40
+
+
+def test_walks_have_every_action_that_clients_may_dispatch() -> None:
+    """The table of the protocol says which there are; none is forgotten, and none only refused."""
+    played: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
+    theirs = {name: info for name, info in ACTIONS.items() if info.client_may_dispatch}
+    wanted = {name for name, info in theirs.items() if info.channel in _SERVED}
+    for seed in range(_ENOUGH):
+        verdict = walk(scenario(seed))
+        played.update(verdict.played)
+        taken.update(verdict.taken)
+        if theirs.keys() <= played.keys() and wanted <= taken.keys():
+            break
+    assert not theirs.keys() - played.keys()
+    assert not wanted - taken.keys()
+    # What is the host's to say, or is said where nothing is served, is never taken.
+    assert not taken.keys() - wanted
 
 
 @pytest.mark.parametrize("seed", [1, 5, 9])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from actors.ledger import Entry
+from actors.ledger import Channel, Entry
 from actors.summaries import chat_row, input_needed, session_summary
+from ahpd.protocol.actions import action_type
 from ahpd.protocol.jsontext import loads
 from ahpd.protocol.uris import annotations_of
 from tests.chaos.screen import Screen
@@ -25,11 +26,17 @@ class Verdict:
 
     operations: int
     outcomes: Counter[str]
+    #: How often each type of action was dispatched, and how often it was taken.
+    played: Counter[str]
+    taken: Counter[str]
     envelopes: int
     turns: int
     exits: int
     frames: int
     trace: str = ""
+
+
+_TAKEN = ("accepted", "unchanged")
 
 
 def judge(walk: Walk) -> Verdict:
@@ -44,13 +51,14 @@ def judge(walk: Walk) -> Verdict:
     ]
     if wrong:
         raise AssertionError("\n".join(wrong))
-    outcomes: Counter[str] = Counter()
-    for screen in walk.screens:
-        outcomes.update(each.outcome.kind for each in screen.dispatched if each.outcome)
+    operations = [each for screen in walk.screens for each in screen.dispatched]
+    taken = [each for each in operations if each.outcome and each.outcome.kind in _TAKEN]
     stream = walk.host.stream
     return Verdict(
-        operations=sum(len(screen.dispatched) for screen in walk.screens),
-        outcomes=outcomes,
+        operations=len(operations),
+        outcomes=Counter(each.outcome.kind for each in operations if each.outcome),
+        played=Counter(action_type(each.action) for each in operations),
+        taken=Counter(action_type(each.action) for each in taken),
         envelopes=len(stream.entries),
         turns=len(stream.turns()[0]),
         exits=len(walk.host.exits()),
@@ -64,12 +72,15 @@ def judge(walk: Walk) -> Verdict:
 def unanswered(walk: Walk, screen: Screen) -> Iterator[str]:
     """Operations that wait although their connection is up and their channel is there.
 
-    To be asked when everything has been delivered and nothing moves any more.
+    To be asked when everything has been delivered and nothing moves any more. One that came when
+    its channel was not there, or for one of that name that has ended since, was ignored (R-5.15);
+    and who hears such a one only is told nothing on the one there is now (R-3.4).
     """
     if screen.client is None or not screen.is_up:
         return
     for operation in screen.client.open_operations:
-        if walk.host.ledger.find(operation.channel) is not None:
+        channel = walk.host.ledger.find(operation.channel)
+        if channel is not None and screen.reached.get(operation.client_seq, channel) is channel:
             yield f"{screen.name}: no answer to {operation}"
 
 
@@ -98,7 +109,10 @@ def _screen(walk: Walk, screen: Screen) -> Iterator[str]:
             if len(kinds) != 1 or not kinds <= allowed:
                 yield f"{screen.name}: {operation}: {outcome}, the host said {given}"
         name = getattr(operation.action, "type", "")
-        if name in _ONCE and sum(kind == "accepted" for _, kind in given) > 1:
+        # Of what ended and was made again under the same name the host remembers nothing.
+        entries = walk.host.stream.entries
+        done = Counter(entries[seq - 1].channel for seq, kind in given if kind == "accepted")
+        if name in _ONCE and any(times > 1 for times in done.values()):
             yield f"{screen.name}: {operation} was done twice: {given}"
 
 
@@ -174,31 +188,24 @@ def _sent(walk: Walk, screen: Screen) -> Counter[int]:
 def _turns(walk: Walk) -> Iterator[str]:
     """Each turn ended exactly as often as it was started or resumed."""
     started, ended = walk.host.stream.turns()
-    open_chats = {uri for uri, each in walk.host.ledger.channels.items() if each.kind == "chat"}
-    where = {
-        entry.action.turn_id: entry.channel.uri  # type: ignore[union-attr]
-        for entry in walk.host.stream.said()
-        if entry.channel.kind == "chat" and getattr(entry.action, "type", "") == "chat/turnStarted"
-    }
     yield from _once(walk)
     for turn in started | ended:
-        gone = where.get(turn) not in open_chats  # with the chat, its running turn went
-        if started[turn] != ended[turn] and not (gone and started[turn] == ended[turn] + 1):
+        if started[turn] != ended[turn]:
             yield f"{turn}: started {started[turn]} times, ended {ended[turn]} times"
 
 
 def _once(walk: Walk) -> Iterator[str]:
     """No turn was started twice, and no message that waited was taken up twice."""
-    met: Counter[tuple[str, str, str]] = Counter()
+    met: Counter[tuple[Channel, str, str]] = Counter()
     for entry in walk.host.stream.said():
         action: Any = entry.action
         if getattr(action, "type", "") == "chat/turnStarted":
-            met[entry.channel.uri, "turn", action.turn_id] += 1
+            met[entry.channel, "turn", action.turn_id] += 1
             if action.queued_message_id is not None:
-                met[entry.channel.uri, "message", action.queued_message_id] += 1
-    for (uri, kind, name), count in met.items():
+                met[entry.channel, "message", action.queued_message_id] += 1
+    for (channel, kind, name), count in met.items():
         if count > 1:
-            yield f"{uri}: the {kind} {name} was started {count} times"
+            yield f"{channel.uri}: the {kind} {name} was started {count} times"
 
 
 def _tables(walk: Walk) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import trio
 
+from ahpd.protocol.root import MultipleWorkingDirectoriesCapability
 from ahpd.protocol.uris import ROOT, URI
 from supervisors import NoSuchChild, StartFailed, SupervisorsError, sys
 from supervisors.faults import Injection
@@ -21,7 +22,9 @@ from tests.chaos.puppeteer import Puppeteer
 from tests.chaos.scenario import Kill, Scenario
 from tests.chaos.screen import Screen
 from tests.chaos.verdict import Verdict, judge, unanswered
+from tests.chaos.wishes import DIRECTORIES
 from tests.harness import PuppetAgent, RunningHost, SlowJournal, running_host
+from tests.harness.configured import ConfiguredAgent
 
 #: Seconds between two steps; most often none, and now and then long enough for a grace to end.
 _PAUSES = (0.0, 0.0, 0.0, 0.001, 0.01, 0.1, 0.5)
@@ -41,6 +44,8 @@ class Walk:
         self.screens = [Screen("desk", host), Screen("phone", host)]
         self.screens.append(Screen("tablet", host, version="0.9.0" if plan.old else "1.0.0"))
         self.nursery: trio.Nursery
+        #: The sessions that were ever asked for, in their order.
+        self.made: dict[URI, None] = {}
         #: What was wrong before everybody reconnected for the last time.
         self.unanswered: list[str] = []
         self.judged = False
@@ -112,11 +117,14 @@ class Walk:
                 peer = await self.host.peer("setup")
                 try:
                     await peer.hello()
-                    await peer.request("createSession", channel=uri)
+                    await peer.request(
+                        "createSession", channel=uri, workingDirectories=list(DIRECTORIES[:2])
+                    )
                 except Exception:  # noqa: BLE001 a fault may strike already here
                     await trio.sleep(0.2)
                 await peer.close()
             sessions.append(uri)
+            self.made[uri] = None
         return sessions
 
     def _go_on(self, dice: Random) -> None:
@@ -223,7 +231,13 @@ def walk(plan: Scenario, injection: Injection | None = None) -> Verdict:
 
 
 async def _walk(plan: Scenario, injection: Injection) -> Verdict:
-    agent = PuppetAgent(takes_steering=plan.takes_steering)
+    agent = ConfiguredAgent(
+        tunable=plan.seed % 2 == 0,
+        takes_steering=plan.takes_steering,
+        directories=MultipleWorkingDirectoriesCapability(
+            immutable_primary=plan.seed % 3 == 0, primary_replacement=plan.seed % 5 == 0
+        ),
+    )
     agent.opens_in = plan.opens_in
     journal = SlowJournal(plan.seed, plan.journal)
     async with (

@@ -7,15 +7,21 @@ from typing import Any
 from ahpd.protocol import chat_actions as act
 from ahpd.protocol.chat import ChatState, InputRequestResponsePart, ToolCallResponsePart
 from ahpd.protocol.inputs import ChatInputAnswered, ChatInputRequest, ChatInputTextAnswerValue
-from ahpd.protocol.messages import Message, MessageOrigin
+from ahpd.protocol.messages import Message, MessageChatAttachment, MessageOrigin
 from ahpd.protocol.tools import ToolCallPendingConfirmationState, ToolCallState
+from ahpd.protocol.uris import URI
+
+#: Places in which agents can be asked to work; sessions begin with some of the first.
+DIRECTORIES = ("file:///a", "file:///b", "file:///c")
 
 _STARTED_AT = "2026-09-21T14:13:20.000Z"
 
 
-def message(text: str) -> Message:
-    """What a person types."""
-    return Message(text=text, origin=MessageOrigin(kind="user"))
+def message(text: str, *, about: URI | None = None) -> Message:
+    """What a person types; `about`: with this chat attached."""
+    attached = MessageChatAttachment(label="that chat", resource=about) if about else None
+    attachments = None if attached is None else (attached,)
+    return Message(text=text, origin=MessageOrigin(kind="user"), attachments=attachments)
 
 
 def start_message(turn: str) -> act.ChatTurnStartedAction:

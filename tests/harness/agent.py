@@ -224,12 +224,16 @@ class PuppetAgent:
             ),
         )
 
+    def make(self, request: OpenRequest) -> Puppet:
+        """A puppet for a chat."""
+        return Puppet(self, request)
+
     async def open(self, request: OpenRequest) -> Puppet:
         """See `Agent`."""
         await trio.sleep(self.opens_in)
         if self.broken is not None:
             raise AgentFailed(self.broken)
-        puppet = self.of[request.chat] = Puppet(self, request)
+        puppet = self.of[request.chat] = self.make(request)
         self.made.append(puppet)
         return puppet
 

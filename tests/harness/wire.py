@@ -17,16 +17,27 @@ Direction = Literal["up", "down"]
 
 
 class Tapped:
-    """An end of a connection whose frames are noted when they are sent; a `Transport`."""
+    """An end of a connection whose frames are noted when they are sent; a `Transport`.
 
-    def __init__(self, inner: MemoryTransport, note: Callable[[bytes], None]) -> None:
+    `arrived` is called with each frame that is taken in here.
+    """
+
+    def __init__(
+        self,
+        inner: MemoryTransport,
+        note: Callable[[bytes], None],
+        arrived: Callable[[bytes], None],
+    ) -> None:
         self.peer = inner.peer
         self._inner = inner
         self._note = note
+        self._arrived = arrived
 
     async def receive(self) -> bytes:
         """See `Transport.receive`."""
-        return await self._inner.receive()
+        text = await self._inner.receive()
+        self._arrived(text)
+        return text
 
     async def send(self, frames: Sequence[Frame]) -> None:
         """See `Transport.send`."""
@@ -58,6 +69,8 @@ class Wire:
         self.down = False
         self.connections = 0
         self.tap: Tap | None = None
+        #: Called with each frame when the host takes it in.
+        self.arrived: Callable[[bytes], None] = _nothing
         self._taps = taps
         self._serve = serve
         self._capacity = capacity
@@ -76,8 +89,8 @@ class Wire:
         self._ends = there
         for way in self._held:
             self._lane(way).hold()
-        self._serve(Tapped(here, lambda text: tap.passed("h2c", text)))
-        return Tapped(there, lambda text: tap.passed("c2h", text))
+        self._serve(Tapped(here, lambda text: tap.passed("h2c", text), self.arrived))
+        return Tapped(there, lambda text: tap.passed("c2h", text), _nothing)
 
     def _lane(self, way: Direction) -> Lane:
         assert self._ends is not None
@@ -114,3 +127,7 @@ class Wire:
     def waiting(self, way: Direction) -> int:
         """Bytes that were sent this way and not received."""
         return self._lane(way).waiting_bytes if self._ends is not None else 0
+
+
+def _nothing(_: bytes) -> None:
+    """Nobody looks."""
