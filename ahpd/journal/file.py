@@ -4,8 +4,8 @@
 |---|---|---|
 | `meta` | one of the numbers that the host goes on with | |
 | `channels` | a channel: its last snapshot, and what the host alone knows of it | it ends |
-| `turns` | a completed turn of a chat's snapshot | it is taken back |
-| `used` | an id that was consumed | its channel ends |
+| `turns` | completed turns of a chat's snapshot | they are taken back |
+| `used` | ids that were consumed | their channel ends |
 | `attached` | what was attached to a message | its channel ends |
 | `envelopes` | a run of a channel's envelopes | a snapshot holds them and no replay can want them |
 | `clients` | a client that may come back | no replay can serve it |
@@ -15,9 +15,9 @@ A run is what came on one channel between two envelopes of others in a batch: en
 `first` to number `seq`, a line of JSON each. One that is for one client alone, or that is not the
 same for all, is a run of its own. Most streams are of one channel, so most batches are one row.
 
-`slot` in `turns` and `used` is the channel's key and the place in it, so that what belongs together
-is read in one piece. Every row that holds somebody's words has a checksum over them: SQLite finds
-a page that makes no sense, but not a letter that has become another one.
+How lists are kept, as in `turns` and `used`, is said in `ahpd.journal.packing`. Every row that
+holds somebody's words has a checksum over them: SQLite finds a page that makes no sense, but not a
+letter that has become another one.
 
 The file is in SQLite's WAL mode. A killed process loses nothing that was committed; what a loss of
 power can take is said in `ahpd.journal.sqlite`.
@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ahpd.journal.packing import COLUMNS
 from ahpd.journal.port import JournalDamaged, JournalFailed
 
 #: Marks the file as ours ("ahpd").
@@ -37,15 +38,15 @@ APPLICATION = 0x61687064
 #: The version of the tables; files of a newer one are refused.
 FORMAT = 1
 
-_TABLES = """
+_TABLES = f"""
 CREATE TABLE meta(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 CREATE TABLE channels(
     key INTEGER PRIMARY KEY, uri TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, owner TEXT,
     path TEXT NOT NULL, busy INTEGER NOT NULL, notes BLOB, heritage BLOB, summary BLOB,
     at INTEGER NOT NULL DEFAULT -1, state BLOB, turns INTEGER NOT NULL DEFAULT 0, crc INTEGER);
 CREATE INDEX channels_owner ON channels(owner) WHERE owner IS NOT NULL;
-CREATE TABLE turns(slot INTEGER PRIMARY KEY, id TEXT NOT NULL, text BLOB NOT NULL, crc INTEGER);
-CREATE TABLE used(slot INTEGER PRIMARY KEY, id TEXT NOT NULL);
+CREATE TABLE turns({COLUMNS});
+CREATE TABLE used({COLUMNS});
 CREATE TABLE attached(
     channel INTEGER NOT NULL, id TEXT NOT NULL, text BLOB NOT NULL, PRIMARY KEY(channel, id))
     WITHOUT ROWID;
@@ -60,9 +61,6 @@ CREATE TABLE clients(
 CREATE TABLE damaged(
     at TEXT NOT NULL, why TEXT NOT NULL, kept TEXT NOT NULL, row BLOB NOT NULL);
 """
-
-#: Places of one channel in `turns` and `used`.
-SLOTS = 1 << 32
 
 #: Seconds that a file which somebody else locks is waited for.
 _LOCKED_WITHIN = 2.0

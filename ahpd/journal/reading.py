@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 from zlib import crc32
 
-from ahpd.journal.file import SLOTS
+from ahpd.journal import packing
 from ahpd.journal.port import ClientFacts, Envelope, Kept, KeptChannel, KeptSession
 from ahpd.protocol.chat import Turns
 from ahpd.protocol.jsontext import ParseError, loads
@@ -116,13 +116,10 @@ def _channel(connection: sqlite3.Connection, row: tuple[Any, ...]) -> KeptChanne
         found["notes"] = _value(notes, "what the host noted of it")
         found["heritage"] = _value(heritage, "what it was made from")
         found["attached"] = _attached(connection, key)
+        found["used"] = _used(connection, key)
     except _Damage as error:
         damage = f"{error} cannot be read"
         found = {}
-    used = connection.execute(
-        "SELECT id FROM used WHERE slot >= ? AND slot < ? ORDER BY slot",
-        (key * SLOTS, (key + 1) * SLOTS),
-    )
     return KeptChannel(
         key=key,
         uri=uri,
@@ -135,7 +132,7 @@ def _channel(connection: sqlite3.Connection, row: tuple[Any, ...]) -> KeptChanne
         actions=found.get("actions", ()),
         notes=found.get("notes"),
         heritage=found.get("heritage"),
-        used=[id for (id,) in used],
+        used=found.get("used", ()),
         attached=found.get("attached", {}),
         damage=damage,
     )
@@ -149,13 +146,27 @@ def _value(text: bytes | None, what: str) -> JSON:
 
 
 def _turns(connection: sqlite3.Connection, key: int, count: int) -> Turns:
-    rows = connection.execute(
-        "SELECT id, text, crc FROM turns WHERE slot >= ? AND slot < ? ORDER BY slot",
-        (key * SLOTS, (key + 1) * SLOTS),
-    ).fetchall()
-    if len(rows) != count or any(crc32(text) != crc for _, text, crc in rows):
+    try:
+        turns = Turns.stored(
+            (number, ids, texts or b"")
+            for number, ids, texts in packing.read(connection, "turns", key)
+        )
+    except ValueError:
+        turns = Turns()
+    if len(turns) != count:
         raise _Damage("its turns")
-    return Turns.stored((id, text) for id, text, _ in rows)
+    return turns
+
+
+def _used(connection: sqlite3.Connection, key: int) -> list[str]:
+    try:
+        return [
+            id
+            for _, ids, _ in packing.read(connection, "used", key)
+            for id in cast(Any, loads(ids))
+        ]
+    except ValueError:
+        raise _Damage("the ids that were used in it") from None
 
 
 def _actions(connection: sqlite3.Connection, key: int, at: int) -> list[tuple[int, bytes]]:

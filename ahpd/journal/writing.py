@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from zlib import crc32
 
-from ahpd.journal.file import SLOTS
+from ahpd.journal import packing
 from ahpd.journal.port import Batch, ChannelFacts, ClientFacts, Envelope, StateAt
 from ahpd.protocol.chat import ChatState, Turns
 from ahpd.protocol.jsontext import dumps
@@ -90,11 +90,9 @@ class Writer:
                 facts.summary,
             ),
         )
-        first = facts.key * SLOTS + facts.used_from
-        self._connection.executemany(
-            "INSERT OR REPLACE INTO used VALUES(?, ?)",
-            [(first + place, id) for place, id in enumerate(facts.used)],
-        )
+        if facts.used:
+            packing.cut(self._connection, "used", facts.key, facts.used_from)
+            packing.append(self._connection, "used", facts.key, facts.used_from, facts.used)
         for id, text in facts.attached.items():
             if text is None:
                 run("DELETE FROM attached WHERE channel = ? AND id = ?", (facts.key, id))
@@ -123,16 +121,16 @@ class Writer:
         """Those that are not in the file yet; they never change where they stand, only end."""
         before = self._turns.get(key)
         same = 0 if before is None else turns.in_common(before)
-        first = key * SLOTS
-        self._connection.execute(
-            "DELETE FROM turns WHERE slot >= ? AND slot < ?", (first + same, first + SLOTS)
+        packing.cut(self._connection, "turns", key, same)
+        new = [turns[place] for place in range(same, len(turns))]
+        packing.append(
+            self._connection,
+            "turns",
+            key,
+            same,
+            [turn.id for turn in new],
+            texts=[dumps(turn.wire()) for turn in new],
         )
-        rows = []
-        for place in range(same, len(turns)):
-            turn = turns[place]
-            text = dumps(turn.wire())
-            rows.append((first + place, turn.id, text, crc32(text)))
-        self._connection.executemany("INSERT INTO turns VALUES(?, ?, ?, ?)", rows)
 
     def holds(self, key: int, turns: Turns) -> None:
         """These are the turns of a chat's snapshot that the file holds."""
@@ -140,7 +138,7 @@ class Writer:
 
     def _close(self, key: int) -> None:
         run = self._connection.execute
-        span = (key * SLOTS, (key + 1) * SLOTS)
+        span = packing.span_of(key)
         run("DELETE FROM channels WHERE key = ?", (key,))
         run("DELETE FROM turns WHERE slot >= ? AND slot < ?", span)
         run("DELETE FROM used WHERE slot >= ? AND slot < ?", span)

@@ -347,16 +347,44 @@ class StoredTurn:
         self.text = text
 
 
+class StoredTurns:
+    """Some turns, from the place `first` on, that are still text: a line of JSON each."""
+
+    __slots__ = ("_lines", "first", "ids", "texts")
+
+    def __init__(self, first: int, ids: bytes, texts: bytes) -> None:
+        self.first = first
+        self.ids = ids
+        self.texts = texts
+        self._lines: list[bytes] | None = None
+
+    def text_at(self, place: int) -> bytes:
+        """The text of the turn at a place of the whole list."""
+        if self._lines is None:
+            self._lines = self.texts.split(b"\n")
+        return self._lines[place - self.first]
+
+    def turns(self) -> list[StoredTurn]:
+        """Each of them."""
+        ids: Any = loads(self.ids)
+        return [StoredTurn(id, self.text_at(self.first + k)) for k, id in enumerate(ids)]
+
+
 class Turns(Seq["Turn"]):
     """Completed turns, oldest first, searched by id.
 
-    Those that were stored are decoded when somebody looks at them: most never are.
+    Those that were stored are decoded when somebody looks at them: most never are. Until then a
+    place holds the text of its turn, or of all the turns that were stored with it.
     """
 
     @classmethod
-    def stored(cls, turns: Iterable[tuple[str, bytes]]) -> Turns:
-        """Turns from their ids and texts, which must be what `Turn.wire` gave."""
-        items: list[Any] = [StoredTurn(id, text) for id, text in turns]
+    def stored(cls, rows: Iterable[tuple[int, bytes, bytes]]) -> Turns:
+        """Turns as they were stored: of each row their number, the JSON list of their ids, and
+        their texts, a line each, as `Turn.wire` gave them.
+        """
+        items: list[Any] = []
+        for count, ids, texts in rows:
+            items += [StoredTurns(len(items), ids, texts)] * count
         return cls(items)
 
     @overload
@@ -368,23 +396,42 @@ class Turns(Seq["Turn"]):
         if isinstance(place, slice):
             return tuple(self[each] for each in range(*place.indices(len(self))))
         item: Any = super().__getitem__(place)
-        return self._decoded(place, item) if item.__class__ is StoredTurn else item
+        if item.__class__ is StoredTurns or item.__class__ is StoredTurn:
+            return self._decoded(place + len(self) if place < 0 else place, item)
+        return item  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Turn]:
         """The turns in order."""
-        for place, item in enumerate(super().__iter__()):
-            stored: Any = item
-            yield self._decoded(place, stored) if stored.__class__ is StoredTurn else item
+        for place in range(len(self)):
+            yield self[place]
 
-    def _decoded(self, place: int, stored: StoredTurn) -> Turn:
+    def _decoded(self, place: int, item: StoredTurn | StoredTurns) -> Turn:
         """Decode a turn where it stands: equal for every holder of the buffer."""
-        turn = decode(Turn, loads(stored.text))
-        place = place + len(self) if place < 0 else place
+        text = item.text if isinstance(item, StoredTurn) else item.text_at(place)
+        turn = decode(Turn, loads(text))
         if place == self._count:
             self._last = turn
         else:
             self._head[place] = turn
         return turn
+
+    def _indexed(self) -> Any:
+        """Searching needs the ids of all of them."""
+        if self._index is None or self._index.head is not self._head:
+            head = self._head
+            place = 0
+            while place < len(head):
+                item = head[place]
+                if item.__class__ is not StoredTurns:
+                    place += 1
+                    continue
+                for turn in item.turns()[place - item.first :]:
+                    if place < len(head) and head[place] is item:
+                        head[place] = turn
+                    place += 1
+        if self._last.__class__ is StoredTurns:
+            self[self._count]  # its id is looked at, too
+        return super()._indexed()
 
     @staticmethod
     def key(item: Any) -> Hashable:

@@ -1,4 +1,4 @@
-"""What actors cost, against bare trio in the same run: ``python contrib/bench/supervisors.py``.
+"""What actors cost, against bare trio in the same run: ``python contrib/bench/supervision.py``.
 
 Runs of the two sides alternate, so that a busy machine slows both; ratios are of medians. Prints
 each figure with its aim, and ends with 1 when an aim is missed.
@@ -12,15 +12,11 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from statistics import median
 
 import trio
 
-# This file has the package's name, and Python looks into a script's own folder first.
-sys.path = [path for path in sys.path if Path(path).resolve() != Path(__file__).resolve().parent]
-
-from supervisors import (  # noqa: E402
+from supervisors import (
     Actor,
     ChildSpec,
     MailboxSpec,
@@ -30,7 +26,7 @@ from supervisors import (  # noqa: E402
     _actor,
     running,
 )
-from supervisors._cell import Life  # noqa: E402
+from supervisors._cell import Life
 
 BOUND = 1024
 
