@@ -9,6 +9,7 @@ else about WebSocket is trio-websocket's.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator, Sequence
 
 from ahpd.protocol.frame import Frame
@@ -73,3 +74,59 @@ def writes(frames: Sequence[Frame], limit: int) -> Iterator[bytes]:
                 parts, size = [], 0
         if parts:
             yield b"".join(parts)
+
+
+class Lengths:
+    """Reads, off the bytes of a peer's frames as they come, how long each frame says it is.
+
+    A parser finds out that a message is too long when it has taken in that much of it; the head of
+    its frame says so at once.
+    """
+
+    __slots__ = ("_head", "_left")
+
+    def __init__(self) -> None:
+        self._head = b""  # of a frame whose head is not whole yet
+        self._left = 0  # payload of the frame that has begun, still to come
+
+    def longest(self, data: bytes) -> int:
+        """The longest payload that a frame whose head ends in `data` announces; 0 for none."""
+        longest = position = 0
+        while True:
+            skipped = min(self._left, len(data) - position)
+            self._left -= skipped
+            position += skipped
+            head = self._head + data[position : position + _LONGEST_HEAD]
+            size = _head_size(head)
+            if len(head) < size:
+                self._head = head
+                return longest
+            position += size - len(self._head)
+            self._head = b""
+            if not _is_sound(head):
+                self._left = sys.maxsize  # no frames come after this: the parser ends it there
+                return longest
+            self._left = _payload(head)
+            longest = max(longest, self._left)
+
+
+#: Two bytes, eight more of a long length, and a mask.
+_LONGEST_HEAD = 14
+
+
+def _head_size(head: bytes) -> int:
+    if len(head) < 2:
+        return 2
+    short = head[1] & 0x7F
+    return 2 + {126: 2, 127: 8}.get(short, 0) + (4 if head[1] & 0x80 else 0)
+
+
+def _is_sound(head: bytes) -> bool:
+    """A client's frame: masked, without extensions, of a kind that there is."""
+    return bool(head[1] & 0x80) and not head[0] & 0x70 and head[0] & 0x0F in (0, 1, 2, 8, 9, 10)
+
+
+def _payload(head: bytes) -> int:
+    short = head[1] & 0x7F
+    size = {126: 2, 127: 8}.get(short, 0)
+    return int.from_bytes(head[2 : 2 + size], "big") if size else short

@@ -21,6 +21,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from ahpd.transports.accepting import serve_listeners
 from ahpd.transports.lines import LINE_LIMIT
 from ahpd.transports.linestream import LineTransport
 from ahpd.transports.port import Handler
@@ -63,7 +64,7 @@ async def serve_unix(
         # before that nobody may take the path for a dead one's and put another file there.
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock.dup()))
         task_status.started(path)
-        await trio.serve_listeners(_Doorman(handler, limit).serve, [listener])
+        await serve_listeners(_Doorman(handler, limit).serve, [listener], "unix")
     finally:
         _remove(path, mark)
         sock.close()

@@ -13,6 +13,7 @@ import logging
 
 import trio
 
+from ahpd.transports.accepting import serve_listeners
 from ahpd.transports.auth import is_loopback
 from ahpd.transports.port import Handler
 from ahpd.transports.upgrade import HEAD_TOO_LARGE, PREFLIGHT, Admission, judge
@@ -48,7 +49,7 @@ async def serve_websocket(
     gate = _Gate(handler, admission, limits)
     addresses = tuple(listener.socket.getsockname()[:2] for listener in listeners)
     task_status.started(addresses)
-    await trio.serve_listeners(gate.serve, listeners)
+    await serve_listeners(gate.serve, listeners, f"ws {addresses[0][0]}:{addresses[0][1]}")
 
 
 async def _listen(host: str, port: int) -> list[trio.SocketListener]:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from ahpd.protocol.frame import Frame
-from ahpd.transports.framing import CLOSE_OPCODE, PING, close_frame, writes
+from ahpd.transports.framing import CLOSE_OPCODE, PING, Lengths, close_frame, writes
 
 #: What is asked of the socket at once. All frames in it are parsed in one go, without a checkpoint
 #: between fragments, so that more would let a flood of tiny ones hold up everybody else.
@@ -68,6 +68,13 @@ class Wire(trio.abc.Stream):
         #: More bytes than this in `unclaimed` end the connection; set once messages flow.
         self.most_unclaimed: int | None = None
         self.flooded = False
+        #: A frame that announces more ends the connection at once; set once messages flow.
+        self.most_announced: int | None = None
+        self.announced = 0
+        self._lengths = Lengths()
+        #: Called when the peer sends no more without having said goodbye. It may still read.
+        self.on_eof: Callable[[], None] | None = None
+        self._let_go = trio.Event()
 
     @property
     def local_address(self) -> str:
@@ -114,6 +121,9 @@ class Wire(trio.abc.Stream):
         await self._accepted.wait()
         if self._closing:
             raise trio.ClosedResourceError
+        if self.most_announced is not None and self.announced > self.most_announced:
+            self.flooded = True  # what came before it was taken
+            raise trio.BrokenResourceError("a message that is too long")
         if self._rest:
             data, self._rest = self._rest, b""
         else:
@@ -123,6 +133,12 @@ class Wire(trio.abc.Stream):
             finally:
                 self.listening = False
             self._ended = not data
+            if self._ended and self.on_eof is not None and not self._closing:
+                # trio-websocket would close our direction too.
+                self.on_eof()
+                await self._let_go.wait()
+        if self.most_announced is not None:
+            self.announced = max(self.announced, self._lengths.longest(data))
         self.received += len(data)
         self.unclaimed += len(data)
         if self.most_unclaimed is not None and self.unclaimed > self.most_unclaimed:
@@ -222,6 +238,7 @@ class Wire(trio.abc.Stream):
             await trio.lowlevel.cancel_shielded_checkpoint()
             return
         self._closing = True
+        self._let_go.set()
         try:
             with trio.move_on_after(LINGER, shield=True):
                 await self._part()
@@ -257,5 +274,6 @@ class Wire(trio.abc.Stream):
     def abort(self) -> None:
         """Let go of the socket now; every task that waits on it gets a trio resource error."""
         self._closing = self._closed = True
+        self._let_go.set()
         self._accepted.set()
         self._socket.close()

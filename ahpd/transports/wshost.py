@@ -85,6 +85,9 @@ class WebSocketTransport:
         self._room: trio.Event | None = None  # wakes the pump
         self._end: TransportClosed | None = None
         self._closed = False
+        #: The peer sends no more, but it may still read what is sent here until `close`.
+        self._deaf_only = False
+        self._parting: tuple[int, str] | None = None  # what such a peer is told at the end
         self._ward = trio.CancelScope(shield=True)
 
     @property
@@ -121,7 +124,7 @@ class WebSocketTransport:
 
     async def send(self, frames: Sequence[Frame]) -> None:
         """See `Transport.send`."""
-        if self._end is None:
+        if self._end is None or self._deaf_only:
             try:
                 await self._wire.send_frames(frames)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -143,11 +146,19 @@ class WebSocketTransport:
         if self._closed:
             return
         self._closed = True
-        if self._socket is not None:
+        if self._deaf_only:  # there will be no answer to wait for
+            self._parting = (code, reason)
+        elif self._socket is not None:
             with trio.move_on_after(self._limits.close_seconds, shield=True):
                 await self._socket.aclose(code, reason)
         await self._wire.aclose()
         self._ward.cancel()
+
+    def _half_closed(self) -> None:
+        """The peer ended its direction: what it asked for is still to be answered."""
+        if self._end is None:
+            self._deaf_only = True
+            self._finish("the peer ended its stream without a goodbye", 1006)
 
     def _finish(self, reason: str, code: int, *, clean: bool = False) -> None:
         """No more messages but those in the inbox. The first reason is kept."""
@@ -190,6 +201,8 @@ class WebSocketTransport:
         self._wire.verdict = self._verdict
         # The text of two messages on their way to the inbox and of one that is coming, and frames.
         self._wire.most_unclaimed = 4 * self._limits.message_bytes + 256 * 1024
+        self._wire.most_announced = self._limits.message_bytes
+        self._wire.on_eof = self._half_closed
         self._wire.accepted()
         self.opened.set()
         alive = trio.CancelScope()
@@ -233,6 +246,10 @@ class WebSocketTransport:
 
     def _verdict(self) -> tuple[int, str] | None:
         """Why the connection has ended, as far as trio-websocket and the wire know."""
+        if self._parting is not None:
+            return self._parting
+        if self._wire.announced > self._limits.message_bytes:
+            return 1009, f"a message is longer than {self._limits.message_bytes} bytes"
         if self._wire.flooded:
             return 1009, f"a message of at most {self._limits.message_bytes} bytes does not end"
         closed = None if self._socket is None else self._socket.closed

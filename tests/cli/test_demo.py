@@ -88,7 +88,7 @@ def test_the_live_view_leaves_the_terminal_as_it_was() -> None:
 
 def test_an_interrupt_ends_everything() -> None:
     child = spawn(DEMO, columns=80, lines=24)
-    child.expect(r"process (\d+)")
+    child.expect(r"process (\d+),")
     pid = int(child.match.group(1))
     child.expect_exact("the answer streams")
     child.sendintr()
@@ -100,7 +100,7 @@ def test_an_interrupt_ends_everything() -> None:
 
 def test_a_small_terminal_gets_plain_lines() -> None:
     child = spawn(DEMO, columns=50, lines=12)
-    child.expect(r"process (\d+)")
+    child.expect(r"process (\d+),")
     pid = int(child.match.group(1))
     assert "\x1b[?1049h" not in child.before
     child.sendintr()

@@ -14,6 +14,7 @@ import trio.testing
 
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.jsontext import dumps
+from ahpd.transports.framing import Lengths
 from ahpd.transports.port import Transport, TransportClosed
 from ahpd.transports.upgrade import Admission
 from ahpd.transports.websocket import Limits, WebSocketTransport, serve_websocket
@@ -242,10 +243,9 @@ async def test_a_handler_that_raises_ends_its_own_connection_only(
         assert "the handler failed" in caplog.text
 
 
-async def test_running_out_of_descriptors_passes() -> None:
+async def test_running_out_of_descriptors_passes(caplog: pytest.LogCaptureFixture) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with hosting() as host:
-        logging.getLogger("trio.serve_listeners").disabled = True  # it says so, ten times a second
         sock = trio.socket.socket()
         try:
             taken = [os.open(os.devnull, os.O_RDONLY)]
@@ -255,11 +255,13 @@ async def test_running_out_of_descriptors_passes() -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             os.close(taken[0])
-            logging.getLogger("trio.serve_listeners").disabled = False
         client = RawClient(trio.SocketStream(sock))
         await client.send(request())
         assert (await client.response())[0] == 101
         sock.close()
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert ["no connection" in said[0], "again" in said[1], len(said)] == [True, True, 2]
+    assert "Traceback" not in caplog.text
 
 
 async def test_no_token_reaches_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -382,3 +384,60 @@ async def test_one_that_reads_nothing_at_all_is_given_up_though_a_send_is_stuck(
     ):
         await client.send(masked(TEXT, b"big"))
         assert (await host.end()).code == 1006
+
+
+# ---- one direction only, and lengths that no message has -----------------------------------------
+
+
+async def test_who_sends_no_more_still_gets_its_answers_and_a_goodbye() -> None:
+    async def handler(transport: Transport) -> None:
+        for _ in range(2):
+            await transport.receive()
+        with pytest.raises(TransportClosed) as closed:
+            await transport.receive()
+        assert (closed.value.code, closed.value.clean) == (1006, False)
+        for number in range(3):
+            await transport.send(frames(1, start=number))
+            await trio.sleep(0.01)
+
+    async with hosting(handler=handler) as host, raw_client(host.port) as client:
+        await client.send(masked(TEXT, b"1") + masked(TEXT, b"2"))
+        await client.stream.send_eof()
+        for number in range(3):
+            assert await client.frame() == (TEXT, b'{"n":%d}' % number)
+        assert await client.frame() == (CLOSE, (1000).to_bytes(2, "big"))
+
+
+@pytest.mark.parametrize("size", [65_537, 1 << 40, 1 << 62, (1 << 63) - 1])
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+async def test_a_frame_that_announces_too_much_is_refused_at_once(size: int, piece: int) -> None:
+    limits = Limits(message_bytes=65_536)
+    heard: list[bytes | str] = []
+    ends: list[TransportClosed] = []
+
+    async def handler(transport: Transport) -> None:
+        try:
+            while True:
+                heard.append(await transport.receive())
+        except TransportClosed as closed:
+            ends.append(closed)
+
+    async with hosting(handler=handler, limits=limits) as host, raw_client(host.port) as client:
+        head = bytes([0x81, 0xFF]) + size.to_bytes(8, "big") + b"mask"
+        data = masked(TEXT, b"before") + head
+        for start in range(0, len(data), piece):
+            await client.send(data[start : start + piece])
+        code, reason = await client.closing()
+        assert (code, "longer than 65536 bytes" in reason) == (1009, True)
+    assert [contract.text_of(each) for each in heard] == [b"before"]
+    assert [end.code for end in ends] == [1009]
+
+
+def test_the_lengths_of_frames_are_read_however_they_are_cut() -> None:
+    sizes = [0, 1, 125, 126, 65_535, 65_536, 70_000, 3]
+    data = b"".join(masked(TEXT, b"x" * size) for size in sizes)
+    for piece in (1, 3, 14, 1000, len(data)):
+        lengths = Lengths()
+        found = [lengths.longest(data[at : at + piece]) for at in range(0, len(data), piece)]
+        assert max(found) == 70_000
+        assert piece != 1 or [size for size in found if size] == [size for size in sizes if size]

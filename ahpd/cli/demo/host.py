@@ -18,8 +18,8 @@ from ahpd.daemon.state import StateFolder
 #: What runs it.
 PYTHON = sys.executable
 #: Seconds from its start until it takes clients, from being asked to stop until it is made to.
-START_WITHIN = 20.0
-STOP_WITHIN = 5.0
+START_WITHIN = 60.0
+STOP_WITHIN = 30.0
 #: Seconds between two looks whether it takes clients.
 _LOOK = 0.02
 #: Characters of what it said last that are shown when it does not start.

@@ -30,12 +30,12 @@ from ahpd.protocol.uris import URI
 
 T = TypeVar("T")
 
-SESSION = URI("ahp-session:/demo")
+SESSION = URI("demo:/demo")  # its agent is its scheme
 #: The actor of the session's first chat, in the host's tree.
 CHAT_ACTOR = "session/demo/chat/0"
 
 #: Seconds that one thing may take to happen.
-WITHIN = 15.0
+WITHIN = 60.0
 #: Envelopes that the editor misses before it comes back, if the turn is not over before.
 MISSED = 14
 #: Characters of the second turn's answer after which its actor is taken down.
