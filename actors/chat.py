@@ -22,8 +22,6 @@ import logging
 from functools import partial
 from typing import Any, TypeAlias
 
-import trio
-
 from actors import mailboxes
 from actors.answers import answers_in
 from actors.attaching import attach, attached_to, detach, hand_on
@@ -58,10 +56,11 @@ from actors.messages import (
     TurnBegan,
 )
 from actors.outputs import OutputDue
-from actors.paging import page_before, page_to, say_page
+from actors.paging import say_older, say_up_to
+from actors.patience import Patience
 from actors.rules import chat as rules
 from actors.rules.titles import title_fault
-from actors.run import Aside, Engine, Run, watch, work
+from actors.run import Aside, Engine, Run, work
 from actors.settings import refusal_of
 from actors.telling import stir_chat, tell
 from actors.upkeep import Errand, Upkeep, open_request
@@ -126,6 +125,7 @@ class Chat(Actor[Incoming]):
         self._engine = Engine(
             lambda: self._agent, channel, partial(open_request, host, channel), self._start_aside
         )
+        self._patience = Patience(host, self._engine, self)
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
 
@@ -190,11 +190,13 @@ class Chat(Actor[Incoming]):
                 self._silence_due(message)
             case Authorize():
                 if self._hearing.authorize(message):
-                    self._note_sound()
+                    self._patience.note_sound(self._run)
             case AgentReplaced():
                 self._hearing.agent_is_gone(Stopped())
             case LoadTurns():
-                self._load_turns(message.cursor)
+                say_older(
+                    self._host.ledger, self._channel, message.cursor, self._host.settings.page
+                )
             case StartTurn():
                 self._start_turn(message.message, message.client_id)
             case ClientsMoved():
@@ -273,7 +275,7 @@ class Chat(Actor[Incoming]):
         )
         if isinstance(wanted, act.ChatTruncatedAction) and rules.judge(case, wanted) is None:
             self._end_turn(Stopped())  # it is dropped, but every turn ends (invariant 7)
-            self._reach(wanted.turn_id)
+            say_up_to(self._host.ledger, self._channel, wanted.turn_id)
         match desk.take(dispatch, lambda _, action: rules.judge(case, action)):
             case act.ChatTurnStartedAction() as action:
                 self._attach(action.turn_id, action.message)
@@ -302,15 +304,6 @@ class Chat(Actor[Incoming]):
                 self._pass_up(case, action)
         self._moved(channel)
 
-    def _reach(self, turn_id: str | None) -> None:
-        """Before turns after one are taken away, show it to those who hold newer ones (R-9.69).
-
-        What lies between is not worth sending: it goes with the very next envelope.
-        """
-        page = page_to(self._state, turn_id)
-        if page is not None:
-            say_page(self._host.ledger, self._channel, page)
-
     def _attach(self, key: str, message: Message) -> None:
         attach(self._channel, key, message, self._host.ledger.state_of)
 
@@ -336,7 +329,7 @@ class Chat(Actor[Incoming]):
         action, channel = message.action, message.channel
         for answer in answers_in(action, channel.state):
             if self._engine.answer(channel.uri, answer):
-                self._note_sound()
+                self._patience.note_sound(self._run)
         self._hearing.client_says(channel, action)
         if channel is not self._channel:
             return
@@ -356,13 +349,6 @@ class Chat(Actor[Incoming]):
             case _:
                 return
         self._advance()
-
-    def _load_turns(self, cursor: str) -> None:
-        """Say the page of turns before `cursor`."""
-        page = page_before(self._state, cursor, self._host.settings.page)
-        if page is None:
-            raise Reject(f"the chat has no turns behind the cursor {cursor}")
-        say_page(self._host.ledger, self._channel, page)
 
     async def _relocate(self, move: Relocation) -> bool:
         """Have the chat moved when nothing is left that this actor would have to see to.
@@ -392,7 +378,7 @@ class Chat(Actor[Incoming]):
         run = self._run
         if run is None or run.number != message.run:
             return  # of an agent that is gone (hazards B17, B41)
-        run.heard = trio.current_time()
+        self._patience.note_sound(run)
         for event in message.events:
             turn = self._state.active_turn
             if run.stopping or turn is None or turn.id != run.turn_id:
@@ -448,63 +434,31 @@ class Chat(Actor[Incoming]):
         await self._engine.close()
         self._hearing.agent_is_gone(outcome)
 
-    def _note_sound(self) -> None:
-        """The agent has something to go on with: its silence is counted from now."""
-        if self._run is not None:
-            self._run.heard = trio.current_time()
-
     def _silence_due(self, message: SilenceDue) -> None:
         """An agent that says nothing has a limit, unless it waits for people."""
         run, turn = self._run, self._state.active_turn
         if run is None or run.number != message.run or run.stopping or turn is None:
             return
-        limit = self._host.settings.silence_limit
-        if self._engine.waits:
-            self._note_sound()
-        if trio.current_time() - run.heard < limit:
-            self._watch(run)
-            return
-        self._queue_held = True
-        self._end_turn(
-            Failed(
-                f"the agent said nothing for {limit:g} seconds and was stopped",
-                "AgentSilent",
-                resumable=self._agent.can_resume,
-            )
-        )
-        self._stop_run(turn.id)
-        self._moved()
-
-    def _watch(self, run: Run) -> None:
-        limit = self._host.settings.silence_limit
-        if limit > 0:
-            self.spawn(watch, run, limit, self.ref, name=f"watch {run.number}")
+        lost = self._patience.lost(run, can_resume=self._agent.can_resume)
+        if lost is not None:
+            self._queue_held = True
+            self._end_turn(lost)
+            self._stop_run(turn.id)
+            self._moved()
 
     def _stop_run(self, turn_id: str) -> None:
         """Ask the agent to stop working on a turn that has ended; once (hazard B17)."""
         run = self._run
         if run is None or run.turn_id != turn_id or run.stopping:
             return
-        run.stopping = True
-        backend = self._engine.backend
-        if backend is None:
-            self.ref.cast(CancelOverdue(run.number))  # still opening: nothing there to ask
-            return
-        if run.prompted:  # else it will not be, and a cancel now might hit the next turn (B17)
-            backend.cancel()
+        self._patience.stop(run)
         self._hearing.release()
-        self.spawn(partial(self._overdue, run.number), name="cancel deadline")
 
     def _stop_dropped_run(self) -> None:
         """A turn that was taken away is not worked on any more."""
         run, turn = self._run, self._state.active_turn
         if run is not None and (turn is None or turn.id != run.turn_id):
             self._stop_run(run.turn_id)
-
-    async def _overdue(self, number: int) -> None:
-        """Helper: say when a cancel was not obeyed in time."""
-        await trio.sleep(self._host.settings.cancel_within)
-        self.ref.cast(CancelOverdue(number))
 
     async def _cancel_overdue(self, message: CancelOverdue) -> None:
         """The agent was asked to stop and did not: end the run, and the agent with it."""
@@ -547,7 +501,7 @@ class Chat(Actor[Incoming]):
             work, self._engine, run, prompt, self.ref, name=f"run {run.number}", kind="agent"
         )
         self._run = run
-        self._watch(run)
+        self._patience.watch(run)
 
     def _start_pending(self, kind: Any, pending: PendingMessage) -> None:
         """Take a waiting message up into a turn: the two steps of R-9.79."""

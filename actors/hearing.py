@@ -14,7 +14,7 @@ from actors.client_calls import ClientCalls, ClientSilent
 from actors.conversation import Conversation
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import AgentChanged, Authorize, ChatTitled
+from actors.messages import AgentChanged, AgentSaysMeta, Authorize, ChatTitled
 from actors.outputs import OutputDue
 from actors.run import Engine
 from actors.telling import tell
@@ -35,6 +35,7 @@ _BESIDE_TURNS = (
     | ev.CommandsChanged
     | ev.CustomizationsChanged
     | ev.ServerChanged
+    | ev.MetaChanged
     | ev.BackgroundSet
     | ev.BackgroundGone
     | ev.WorkerSays
@@ -111,6 +112,8 @@ class Hearing:
                 tell(self._session, ChatTitled(speaker.channel.uri, event.title))
             case ev.CommandsChanged() | ev.CustomizationsChanged() | ev.ServerChanged():
                 tell(self._session, AgentChanged(event))
+            case ev.MetaChanged():
+                tell(self._session, AgentSaysMeta(self._channel.uri, event.meta))
             case ev.WorkerSays() | ev.WorkerEnded():
                 self._workers.hear(speaker, event)
             case ev.BackgroundSet():

@@ -25,7 +25,6 @@ from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.resources import ResourceWatchState
 from ahpd.protocol.session import CreateSessionParams, SessionConfigState
-from ahpd.protocol.tools import ToolDefinition
 from ahpd.protocol.uris import URI
 from supervisors import Request
 
@@ -223,22 +222,11 @@ class AuthorizeServer:
 
 
 @attrs.frozen
-class SetMeta:
-    """What one source has to say in the session's `_meta`; None: nothing any more.
+class AgentSaysMeta:
+    """What this chat's agent has to say in the session's `_meta`; None: nothing any more."""
 
-    The whole is made of all sources each time, or they would erase each other (R-8.39). Where two
-    name the same key, the later by name counts.
-    """
-
-    source: str
+    chat: URI
     meta: Object | None
-
-
-@attrs.frozen
-class SetServerTools:
-    """The tools that the host itself offers in this session, all of them (R-8.40)."""
-
-    tools: Sequence[ToolDefinition]
 
 
 # ---- to a chat ----------------------------------------------------------------------------------

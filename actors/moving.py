@@ -21,6 +21,7 @@ from actors.host import Host
 from actors.ledger import Channel
 from actors.making import Find, announce, chat_path, open_session
 from actors.messages import MatchChats, MatchSessions, SessionsCounted
+from actors.metas import set_meta
 from actors.summaries import chat_row
 from actors.telling import stir_chat, stir_session, tell
 from ahpd import reducers
@@ -254,6 +255,7 @@ class Move:
                 desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         for row in rows:
             desk.say(act.SessionChatRemovedAction(chat=row.resource))
+            set_meta(self._host, source, row.resource, None)  # its agent says it where it goes on
 
     def _stir(self, family: Sequence[Channel], source: Channel, target: Channel) -> None:
         """Have everybody look: at their actors, and at what they say about these chats."""

@@ -14,6 +14,7 @@ import attrs
 from actors.ledger import Channel, Ledger
 from ahpd.protocol.chat import ChatState, Turn, Turns
 from ahpd.protocol.chat_actions import ChatTurnsLoadedAction
+from supervisors import Reject
 
 _MARK = "before:"
 
@@ -86,8 +87,26 @@ def page_to(chat: ChatState, turn_id: str | None) -> Page | None:
     return Page((chat.turns[start],), start, end, cursor_of(turn_id) if start > 0 else None)
 
 
-def say_page(ledger: Ledger, channel: Channel, page: Page) -> None:
-    """Say a page of a chat's turns; those who hold everything are told no cursor."""
+def say_older(ledger: Ledger, channel: Channel, cursor: str, count: int) -> None:
+    """Say up to `count` turns before `cursor`; raises `Reject` when that leads nowhere."""
+    page = page_before(channel.state, cursor, count)
+    if page is None:
+        raise Reject(f"the chat has no turns behind the cursor {cursor}")
+    _say(ledger, channel, page)
+
+
+def say_up_to(ledger: Ledger, channel: Channel, turn_id: str | None) -> None:
+    """Before turns after one are taken away, show it to those who hold newer ones (R-9.69).
+
+    What lies between is not worth sending: it goes with the very next envelope.
+    """
+    page = page_to(channel.state, turn_id)
+    if page is not None:
+        _say(ledger, channel, page)
+
+
+def _say(ledger: Ledger, channel: Channel, page: Page) -> None:
+    """Those who hold everything are told no cursor."""
     turns = page.turns
     ledger.append(
         channel,

@@ -26,7 +26,6 @@ from actors.messages import (
     AsideSays,
     RunBegan,
     RunOver,
-    SilenceDue,
 )
 from actors.outputs import weight
 from actors.waits import Waits
@@ -242,13 +241,6 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
         )
     with suppress(SendRefused):
         await chat.send(RunOver(run.number, outcome, broken))
-
-
-async def watch(run: Run, limit: float, chat: Ref[Any]) -> None:
-    """The body of a task that says when a run may have been silent for `limit` seconds."""
-    await trio.sleep_until(run.heard + limit)
-    with suppress(SendRefused):
-        await chat.send(SilenceDue(run.number))
 
 
 def _weight(events: Sequence[Event]) -> int:

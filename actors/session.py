@@ -22,6 +22,7 @@ from actors.ledger import Channel
 from actors.making import chat_path, supervisor_id, supervisor_of
 from actors.messages import (
     AgentChanged,
+    AgentSaysMeta,
     AuthorizeServer,
     ChatArchived,
     ChatConfigured,
@@ -38,12 +39,11 @@ from actors.messages import (
     Echoed,
     MatchChats,
     OpenAgent,
-    SetMeta,
-    SetServerTools,
     StartTurn,
     Switch,
     TurnBegan,
 )
+from actors.metas import set_meta
 from actors.moving import say_movable, why_fixed
 from actors.refusal import refusal
 from actors.rules import session as rules
@@ -82,8 +82,7 @@ Incoming: TypeAlias = (
     | AgentChanged
     | ChatConfigured
     | AuthorizeServer
-    | SetMeta
-    | SetServerTools
+    | AgentSaysMeta
     | MatchChats
     | CreateChat
     | DisposeChat
@@ -165,10 +164,8 @@ class Session(Actor[Incoming]):
                 self._chat_configured(message)
             case AuthorizeServer():
                 self._tell_chats(lambda _: message)
-            case SetMeta():
-                self._set_meta(message)
-            case SetServerTools():
-                self._desk.say(act.SessionServerToolsChangedAction(tools=tuple(message.tools)))
+            case AgentSaysMeta() if self._own_chat(message.chat) is not None:
+                set_meta(self._host, self._channel, message.chat, message.meta)
             case ChatOpened():
                 self._opened(message)
             case TurnBegan():
@@ -233,7 +230,7 @@ class Session(Actor[Incoming]):
         if self._desk.say(act.SessionActiveClientRemovedAction(client_id=client_id)):
             self._tell_chats(lambda _: ClientsMoved())
 
-    # ---- settings, and what the host says of itself -------------------------------------------
+    # ---- settings -----------------------------------------------------------------------------
 
     def _chat_configured(self, message: ChatConfigured) -> None:
         """Settings that a client changed on a chat's channel: that chat's own, or the session's."""
@@ -243,16 +240,6 @@ class Session(Actor[Incoming]):
         note(self._channel, chat, message.config)
         if not self._desk.say_and_act(act.SessionConfigChangedAction(config=message.config)):
             self._tell_chats(lambda _: ConfigMoved())  # another chat had the same value shown
-
-    def _set_meta(self, message: SetMeta) -> None:
-        metas = dict(self._channel.notes.metas)
-        if message.meta is None:
-            metas.pop(message.source, None)
-        else:
-            metas[message.source] = message.meta
-        self._channel.note(metas=metas)
-        whole = {key: value for source in sorted(metas) for key, value in metas[source].items()}
-        self._desk.say(act.SessionMetaChangedAction(meta=whole or None))
 
     # ---- what it is customized with ----------------------------------------------------------
 
@@ -469,6 +456,7 @@ class Session(Actor[Incoming]):
             if not isinstance(entry, Unknown) and entry.chat == channel.uri:
                 self._desk.say(act.SessionInputNeededRemovedAction(id=entry.id))
         self._desk.say(act.SessionChatRemovedAction(chat=channel.uri))
+        set_meta(self._host, self._channel, channel.uri, None)
 
     def _succeed(self, uri: URI) -> None:
         """Another chat is the default one now, and speaks for the session (R-8.32)."""

@@ -281,6 +281,17 @@ class ServerChanged:
     channel: URI | None = None
 
 
+@attrs.frozen
+class MetaChanged:
+    """What the agent has to say of the session that the protocol has no field for (R-8.38).
+
+    The whole of it; None: nothing any more. Keys are prefixed (`ahpd.model`), or as others have
+    agreed on.
+    """
+
+    meta: Object | None
+
+
 Event: TypeAlias = (
     TextChunk
     | ThoughtChunk
@@ -306,6 +317,7 @@ Event: TypeAlias = (
     | CommandsChanged
     | CustomizationsChanged
     | ServerChanged
+    | MetaChanged
 )
 
 

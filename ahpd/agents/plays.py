@@ -27,6 +27,7 @@ from ahpd.agents.events import (
     Done,
     Event,
     Failed,
+    MetaChanged,
     Outcome,
     QuestionsAsked,
     RiskJudged,
@@ -59,6 +60,7 @@ from ahpd.agents.steps import (
     Fail,
     Hang,
     Notice,
+    SessionMeta,
     Sleep,
     Step,
     Text,
@@ -391,6 +393,10 @@ def _play_notice(step: Notice, _: Scene) -> Play:
     yield Emit((SystemNotice(step.notice),))
 
 
+def _play_meta(step: SessionMeta, _: Scene) -> Play:
+    yield Emit((MetaChanged(step.session_meta),))
+
+
 S = TypeVar("S", bound=Step)
 
 
@@ -422,6 +428,7 @@ STEPS: Mapping[str, Row[Any]] = {
     "commands": Row(Commands, _play_commands),
     "customizations": Row(Customizations, _play_customizations),
     "notice": Row(Notice, _play_notice),
+    "sessionMeta": Row(SessionMeta, _play_meta),
 }
 _PLAYERS: Mapping[type[Step], Callable[[Any, Scene], Play]] = {
     row.cls: row.play for row in STEPS.values()

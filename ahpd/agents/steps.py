@@ -22,6 +22,7 @@ The first field of a step's class is the key that names the step; field names be
 | ``{"commands": […]}`` | the slash commands there are now |
 | ``{"customizations": […]}`` | what the agent is customized with now |
 | ``{"notice": s}`` | something the harness says |
+| ``{"sessionMeta": {…}}`` | what the agent has to say in the session's `_meta`; null for nothing |
 """
 
 from __future__ import annotations
@@ -356,3 +357,12 @@ class Notice(Step):
     """Something the harness says."""
 
     notice: str
+
+
+@attrs.frozen
+class SessionMeta(Step):
+    """What the agent has to say in the session's `_meta`, all of it, or None."""
+
+    session_meta: Annotated[
+        JSON, Rule("an object or null", lambda v: v is None or isinstance(v, dict))
+    ]

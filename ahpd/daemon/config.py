@@ -32,6 +32,11 @@ def _whole(default: int, least: int, most: int, unit: str) -> Any:
     return _setting(default, expected, lambda value: least <= value <= most)
 
 
+def _no_limit(default: float) -> Any:
+    expected = "a number of seconds from 0 (without a limit) to 86400"
+    return _setting(default, expected, lambda value: 0 <= value <= 86_400)
+
+
 def _seconds(default: float, most: float = 86_400.0) -> Any:
     return _setting(
         default, f"a number of seconds over 0, at most {most:g}", lambda value: 0 < value <= most
@@ -65,11 +70,13 @@ class LimitsConfig:
     #: Seconds that a cancelled agent may take to stop before it is made to.
     cancel_seconds: float = _seconds(10.0)
     #: Seconds that an agent may say nothing in a turn in which it does not wait for people.
-    silence_seconds: float = _setting(
-        0.0,
-        "a number of seconds from 0 (without a limit) to 86400",
-        lambda value: 0 <= value <= 86_400,
-    )
+    silence_seconds: float = _no_limit(0.0)
+    #: Seconds that a client may say nothing of a call of its tool; settable while the host runs.
+    client_tool_seconds: float = _no_limit(600.0)
+    #: Seconds that a client may take to answer what the host asks it.
+    client_answer_seconds: float = _seconds(60.0)
+    #: Seconds that a watch may be there without anybody who hears it.
+    watch_seconds: float = _seconds(30.0)
     #: Seconds that a request may wait for another part of the host.
     request_seconds: float = _seconds(30.0)
     #: Requests of one connection that may be open at a time; more wait unread.

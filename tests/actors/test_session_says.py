@@ -1,4 +1,4 @@
-"""What the host itself says of a session: `_meta` from several sources, and its own tools."""
+"""What is said of a session beside its fields, and what vendors ask that is no part of it."""
 
 from __future__ import annotations
 
@@ -7,48 +7,67 @@ from typing import Any
 import pytest
 import trio
 
-from actors.messages import SetMeta, SetServerTools
-from ahpd.protocol.tools import ToolDefinition
+from ahpd.agents.events import Done, MetaChanged
 from supervisors import sys
-from tests.actors.support import S, refused, room, settled, types
-from tests.harness import running_host
+from tests.actors.support import (
+    C2,
+    S,
+    channel_of,
+    refused,
+    room,
+    settled,
+    turn,
+    types,
+)
+from tests.harness import PuppetAgent, running_host
 from tests.harness.replicas import state_of
 
+C3 = "ahp-chat:/third"
 
-async def test_r_8_39_sources_of_meta_do_not_erase_each_other() -> None:
-    async with running_host() as host:
+
+async def test_r_8_39_agents_of_a_session_do_not_erase_each_others_meta() -> None:
+    agent = PuppetAgent()
+    async with running_host(agent) as host:
         ann = await room(host)
-        session = host.system.ref(host.ledger.channels[S].path)
-        git, hub = {"git": {"branch": "main"}}, {"github": {"owner": "ann"}}
-        session.cast(SetMeta("git", git))
-        session.cast(SetMeta("hub", hub))
+        for chat in (C2, C3):
+            await ann.request("createChat", channel=S, chat=chat)
+            await ann.subscribe(chat)
+            await turn(ann, agent, f"t {chat}", Done(), chat)
+        model, shell = {"ahpd.model": "m"}, {"ahpd.shell": "sh"}
+        agent.of[C2].mutter(MetaChanged(model))
+        agent.of[C3].mutter(MetaChanged(shell))
         await settled()
-        assert state_of(host, S)["_meta"] == {**git, **hub}
-        session.cast(SetMeta("hub", hub))  # nothing new, nothing said
-        sys.kill(session)
+        assert state_of(host, S)["_meta"] == {**model, **shell}
+        agent.of[C3].mutter(MetaChanged(shell))  # nothing new, nothing said
+        sys.kill(host.system.ref(channel_of(host, S).path))
         await trio.sleep(5)
-        session.cast(SetMeta("git", {"git": {"branch": "fix"}}))
+        agent.of[C3].mutter(MetaChanged({"ahpd.shell": "zsh"}))
         await settled()
-        assert state_of(host, S)["_meta"] == {"git": {"branch": "fix"}, **hub}
-        session.cast(SetMeta("git", None))
-        session.cast(SetMeta("hub", None))
+        assert state_of(host, S)["_meta"] == {**model, "ahpd.shell": "zsh"}
+        agent.of[C2].mutter(MetaChanged(None))
+        await settled()
+        assert state_of(host, S)["_meta"] == {"ahpd.shell": "zsh"}
+        agent.of[C2].mutter(MetaChanged(None))
+        await settled()
+        assert types(ann, S).count("session/metaChanged") == 4
+
+
+@pytest.mark.parametrize("way", ["ended", "moved"])
+async def test_with_a_chat_goes_what_its_agent_says_of_the_session(way: str) -> None:
+    agent = PuppetAgent()
+    async with running_host(agent) as host:
+        ann = await room(host)
+        await ann.request("createChat", channel=S, chat=C2)
+        await ann.subscribe(C2)
+        await turn(ann, agent, "t1", Done(), C2)
+        agent.of[C2].mutter(MetaChanged({"ahpd.model": "m"}))
+        await settled()
+        if way == "ended":
+            await ann.request("disposeChat", channel=C2)
+        else:
+            await ann.request("moveChat", channel=C2, destination={"kind": "newSession"})
         await settled()
         assert "_meta" not in state_of(host, S)
-        assert types(ann, S).count("session/metaChanged") == 5
-
-
-async def test_r_8_40_the_hosts_own_tools_are_a_list_that_is_replaced() -> None:
-    async with running_host() as host:
-        ann = await room(host)
-        session = host.system.ref(host.ledger.channels[S].path)
-        for names in (("list", "send"), ("send",), ()):
-            session.cast(SetServerTools([ToolDefinition(name=name) for name in names]))
-            said = await ann.expect_action("session/serverToolsChanged")
-            assert [each["name"] for each in said["action"]["tools"]] == list(names)
-            assert "origin" not in said
-        session.cast(SetServerTools(()))
-        await settled()
-        assert "session/serverToolsChanged" not in types(ann, S)
 
 
 #: What a window sends that is its own, and no part of the protocol (quirk 50).

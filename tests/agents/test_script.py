@@ -29,6 +29,7 @@ from ahpd.agents.steps import (
     ScriptedCommand,
     ScriptedContext,
     ScriptedCost,
+    SessionMeta,
     Sleep,
     Text,
     Thought,
@@ -165,6 +166,8 @@ def tool(**values: JSON) -> JSON:
             Customizations((PluginCustomization(id="p", uri="file:///p", name="P"),)),
         ),
         ({"notice": "a"}, Notice("a")),
+        ({"sessionMeta": {"a": 1}}, SessionMeta({"a": 1})),
+        ({"sessionMeta": None}, SessionMeta(None)),
         ({"title": "a"}, Title("a")),
         ({"activity": "a"}, Activity("a")),
         ({"activity": None}, Activity(None)),
@@ -211,7 +214,7 @@ def test_a_prompt_that_nothing_fits_is_echoed() -> None:
 
 NAMES = (
     "text, thought, tool, usage, title, activity, sleepMs, echo, fail, crash, hang, clientTool, "
-    "ask, background, worker, commands, customizations, notice"
+    "ask, background, worker, commands, customizations, notice, sessionMeta"
 )
 TOOL_KEYS = (
     "name, title, input, confirm, options, output, fail, takesMs, resultConfirm, server, "
@@ -222,6 +225,10 @@ MS = "milliseconds from 0 to 86400000"
 REGEX = "a regular expression of at most 1000 characters"
 
 BAD: list[tuple[JSON, str]] = [
+    (
+        steps({"sessionMeta": 1}),
+        "turns/0/steps/0/sessionMeta: expected an object or null, found 1",
+    ),
     ([], "expected an object, found an array"),
     (None, "expected an object, found null"),
     ({}, "turns: expected an array of at most 1000 entries, found nothing"),

@@ -56,6 +56,7 @@ async def played(step: JSON, *answers: Answer) -> Sequence[ev.Event]:
 
 async def test_a_notice_commands_and_customizations_are_told() -> None:
     assert await played({"notice": "a"}) == [ev.SystemNotice("a")]
+    assert await played({"sessionMeta": {"a": [1]}}) == [ev.MetaChanged({"a": [1]})]
     commands = {
         "commands": [{"name": "fix", "argumentHint": "<f>"}, {"name": "b", "isSkill": True}]
     }

@@ -173,7 +173,8 @@ class Puppeteer:
     def _describe(self, puppet: Puppet, dice: Random) -> None:
         commands = tuple(ev.Command(f"do{n}", is_skill=n > 1) for n in range(dice.randrange(4)))
         servers = (_SERVER,) if dice.random() < 0.8 else ()
-        puppet.mutter(ev.CommandsChanged(commands), ev.CustomizationsChanged(servers))
+        meta = ev.MetaChanged(dice.choice([None, {"ahpd.model": "m"}, {"ahpd.model": "n"}]))
+        puppet.mutter(ev.CommandsChanged(commands), ev.CustomizationsChanged(servers), meta)
 
     def unanswered(self, puppet: Puppet) -> set[str]:
         """What it asked and was never answered."""

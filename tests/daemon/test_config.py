@@ -48,6 +48,9 @@ def test_every_key(tmp_path: Path) -> None:
         grace_seconds = 1
         cancel_seconds = 0.5
         silence_seconds = 0
+        client_tool_seconds = 7
+        client_answer_seconds = 8
+        watch_seconds = 9
         request_seconds = 2.5
         open_requests = 3
         page_turns = 4
@@ -81,6 +84,9 @@ def test_every_key(tmp_path: Path) -> None:
             grace_seconds=1.0,
             cancel_seconds=0.5,
             silence_seconds=0.0,
+            client_tool_seconds=7.0,
+            client_answer_seconds=8.0,
+            watch_seconds=9.0,
             request_seconds=2.5,
             open_requests=3,
             page_turns=4,

@@ -103,6 +103,10 @@ async def named(it: Show) -> None:
     await it.can_beside(CUSTOMIZATIONS, ev.ServerChanged("files", McpServerReadyState()))
 
 
+async def remarked(it: Show) -> None:
+    await it.can_beside(ev.MetaChanged({"ahpd.model": "m"}))
+
+
 async def shown_again(it: Show) -> None:
     await it.can_beside(CUSTOMIZATIONS)
     twice = [{"kind": "session", "enabled": False}] * 2
@@ -194,6 +198,7 @@ SCENES: Scenes = {
     ),
     "session/mcpServerStopRequested": server("Stop", McpServerReadyState(), "stop", "stopped"),
     **told(named, "session/customizationsChanged", "session/mcpServerStateChanged"),
+    **told(remarked, "session/metaChanged"),
     **told(shown_again, "session/customizationUpdated"),
     **told(opens, "session/ready"),
     **told(does_not_open, "session/creationFailed"),
