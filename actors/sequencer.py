@@ -41,7 +41,7 @@ class Work:
 
 
 class Sequencer(Actor[Work]):
-    """See the module's docstring. `let_out` is told each number that became visible."""
+    """See the module's docstring. `let_out` is told each envelope that became visible."""
 
     kind = "sequencer"
 
@@ -53,7 +53,7 @@ class Sequencer(Actor[Work]):
         window: ReplayWindow,
         subscriptions: Subscriptions,
         *,
-        let_out: Callable[[int], None] | None = None,
+        let_out: Callable[[Entry], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._journal = journal
@@ -144,4 +144,4 @@ class Sequencer(Actor[Work]):
             for listener, subscription in hearers.items():
                 listener.hear(item, subscription)
         if self._let_out is not None:
-            self._let_out(item.seq)
+            self._let_out(item)
