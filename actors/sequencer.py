@@ -41,13 +41,16 @@ class Work:
 
 
 class Sequencer(Actor[Work]):
-    """See the module's docstring."""
+    """See the module's docstring. `let_out` is told each envelope that became visible."""
 
     kind = "sequencer"
 
-    def __init__(self, host: Host, journal: Journal) -> None:
+    def __init__(
+        self, host: Host, journal: Journal, *, let_out: Callable[[Entry], None] | None = None
+    ) -> None:
         self._host = host
         self._ledger = host.ledger
+        self._let_out = let_out
         self._journal = journal
         self._sync_is_due = False
         self._write_from = -math.inf
@@ -136,3 +139,5 @@ class Sequencer(Actor[Work]):
         else:
             for listener, subscription in hearers.items():
                 listener.hear(item, subscription)
+        if self._let_out is not None:
+            self._let_out(item)

@@ -18,6 +18,7 @@ The order is that of use: what comes later needs what is before, and stops befor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 
 from actors import mailboxes
@@ -28,7 +29,7 @@ from actors.dormant import Dormant
 from actors.drafts import Drafts
 from actors.grace import Grace
 from actors.host import Host, Settings
-from actors.ledger import Ledger
+from actors.ledger import Entry, Ledger
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
 from actors.restoring import restore_tables, summary_of
@@ -83,11 +84,19 @@ def make_host(
     return host
 
 
-def tree(host: Host, journal: Journal, *more: ChildSpec) -> SupervisorSpec:
-    """The tree of a host; `more` are children that come last, such as its listeners."""
+def tree(
+    host: Host,
+    journal: Journal,
+    *more: ChildSpec,
+    let_out: Callable[[Entry], None] | None = None,
+) -> SupervisorSpec:
+    """The tree of a host; `more` are children that come last, such as its listeners.
+
+    `let_out` is told each envelope that became visible. Sync; never fails.
+    """
     return SupervisorSpec(
         (
-            ChildSpec("sequencer", Sequencer, (host, journal)),
+            ChildSpec("sequencer", partial(Sequencer, let_out=let_out), (host, journal)),
             ChildSpec("root", Root, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("grace", Grace, (host,)),
             ChildSpec("watches", Watches, (host,), mailbox=mailboxes.CHANNEL),

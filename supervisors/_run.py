@@ -58,7 +58,7 @@ async def run_tree(
     system = System(seed=seed, report=report, keep=keep, faults=faults)
     root = Driver(system, "", spec)
     ward = _Ward(system, root, stop_within, last_resort or (_end_process if signals else None))
-    system.set_root(root, ward.leave)
+    system.set_root(root, ward.leave, ward.drop)
     with ExitStack() as stack:
         received = stack.enter_context(trio.open_signal_receiver(*SIGNALS)) if signals else None
         task_status.started(system)
@@ -131,6 +131,11 @@ class _Ward:
         deadline = self._system.now() + self._stop_within
         self._scope.deadline = min(self._scope.deadline, deadline)
         self._cut.deadline = self._scope.deadline
+
+    def drop(self, reason: str) -> None:
+        """Cancel everything at once, in no order. Sync."""
+        self._scope.cancel(reason=reason)
+        self._cut.cancel(reason=reason)
 
     async def _sentinel(self) -> None:
         try:

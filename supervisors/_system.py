@@ -72,6 +72,7 @@ class System:
         self._numbers = 0
         self._root: Driver | None = None
         self._leave: Callable[[str], None] = lambda _reason: None
+        self._drop: Callable[[str], None] = lambda _reason: None
         if faults is not None:
             faults.installed(self.report)
 
@@ -104,11 +105,21 @@ class System:
         """
         self._leave(reason)
 
-    def set_root(self, root: Driver, leave: Callable[[str], None]) -> None:
-        """The root supervisor and the way to stop it, once, before it runs."""
+    def drop(self, reason: str = "dropped") -> None:
+        """Cancel every task where it stands: no actor is asked, and none stops in order.
+
+        Sync; what the end of the process would do, for those who want to see what is left then.
+        """
+        self._drop(reason)
+
+    def set_root(
+        self, root: Driver, leave: Callable[[str], None], drop: Callable[[str], None]
+    ) -> None:
+        """The root supervisor and the ways to stop it, once, before it runs."""
         assert self._root is None
         self._root = root
         self._leave = leave
+        self._drop = drop
 
     @property
     def stopping(self) -> bool:

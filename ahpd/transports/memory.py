@@ -76,6 +76,10 @@ class Lane:
         """End this direction alone, cleanly, behind what waits: as when a pipe's writer closes."""
         self._finish("the peer closed its side", 1000, True)
 
+    def break_off(self) -> None:
+        """Break this direction alone, and lose what waits: its receiver is not there any more."""
+        self._finish("the connection broke", 1006, False, now=True)
+
     # What follows is for the two ends.
 
     def _notify(self) -> None:
@@ -167,7 +171,7 @@ class MemoryTransport:
     def cut(self) -> None:
         """Break the connection both ways: what was not yet received is lost (code 1006)."""
         for lane in (self.inbound, self.outbound):
-            lane._finish("the connection broke", 1006, False, now=True)
+            lane.break_off()
 
 
 def memory_pair(

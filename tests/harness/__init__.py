@@ -11,6 +11,9 @@
             host.wires["laptop"].cut()
         assert differences(laptop, host) == []
 
+``running_host(journal=FileMedium(path))`` keeps what it has in a file: then `RunningHost.restart`
+ends the process as `kill -9` does, and starts another one on what that left.
+
 Time is trio's, which the test suite runs on a mock clock. When the block ends everybody hangs up,
 the tree is stopped, and the test fails if any frame was illegal, a number on a connection did not
 grow, an actor crashed that nobody meant to, or an envelope was seen before it was durable.
@@ -18,7 +21,7 @@ grow, an actor crashed that nobody meant to, or an envelope was seen before it w
 
 from tests.harness.agent import Puppet, PuppetAgent
 from tests.harness.host import RunningHost, running_host
-from tests.harness.journal import SlowJournal
+from tests.harness.journal import FileMedium, SlowJournal
 from tests.harness.peer import RawPeer, Refused
 from tests.harness.replicas import differences
 from tests.harness.stream import Stream
@@ -26,6 +29,7 @@ from tests.harness.tap import Tap, Taps
 from tests.harness.wire import Wire
 
 __all__ = [
+    "FileMedium",
     "Puppet",
     "PuppetAgent",
     "RawPeer",

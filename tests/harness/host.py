@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -12,17 +13,17 @@ import trio
 from actors.caretaker import Caretaker
 from actors.connection import serve_connection
 from actors.host import Host, Settings
-from actors.ledger import Ledger
+from actors.ledger import Entry, Ledger
 from actors.tree import make_host, tree
 from ahpd.agents.port import Agent
 from ahpd.client import Client, open_client
 from ahpd.protocol.uris import ROOT, URI
-from ahpd.transports.port import Transport
-from supervisors import Exit, ExitKind, Note, Report, System, running
+from ahpd.transports.port import Transport, TransportClosed
+from supervisors import Exit, ExitKind, Note, Report, System, run_tree
 from supervisors.faults import InjectedFault, Injection, Plan
 from supervisors.testing import check_tree
 from tests.harness.agent import PuppetAgent
-from tests.harness.journal import SlowJournal
+from tests.harness.journal import Medium, SlowJournal
 from tests.harness.peer import RawPeer
 from tests.harness.stream import Stream
 from tests.harness.tap import Taps
@@ -33,29 +34,117 @@ BEGINNING = 1_790_000_000.0
 
 
 class RunningHost:
-    """The host of a test. Made by `running_host`."""
+    """The host of a test. Made by `running_host`.
+
+    It can be killed and started again, with other `agents` if need be; `tables` and `system` are
+    those of the process that runs, or ran last.
+    """
 
     def __init__(
         self,
-        host: Host,
-        stream: Stream,
+        agents: Sequence[Agent],
+        journal: Medium,
         *,
-        journal: SlowJournal,
+        seed: int,
+        replay: int,
+        settings: Settings | None,
         taps: Taps,
         nursery: trio.Nursery,
         injection: Injection | None,
     ) -> None:
-        self.tables = host
-        self.stream = stream
+        self.agents = agents
         self.journal = journal
+        self.replay = replay
+        self.settings = settings
         self.taps = taps
+        self.stream = Stream(taps)
         self.injection = injection
         #: Each client's and peer's wire, by name.
         self.wires: dict[str, Wire] = {}
         self.peers: list[RawPeer] = []
         self.reports: list[Report] = []
+        #: How many processes there have been.
+        self.lives = 0
+        self.is_up = False
+        self.tables: Host
         self.system: System
+        self._seed = seed
         self._nursery = nursery
+        self._born = trio.current_time()
+        self._killed = False
+        self._over = trio.Event()
+
+    # ---- its life ---------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start a process on what the last one left."""
+        assert not self.is_up
+        self.lives += 1
+        self._killed = False
+        own, kept = self.journal.begin(self.replay)
+        self.stream.goes_on(kept.seq)
+        self.tables = host = make_host(
+            self.agents,
+            wall=lambda: BEGINNING + trio.current_time() - self._born,
+            steady=trio.current_time,
+            seed=self._seed + 1000 * (self.lives - 1),  # no two make the same ids
+            settings=attrs.evolve(self.settings or Settings(), pace=0.0),
+            replay=self.replay,
+            kept=kept,
+        )
+        caretaker = Caretaker(host)
+
+        def report(report: Report) -> None:
+            self.reports.append(report)
+            caretaker(report)
+
+        spec = tree(host, own, let_out=self._let_out)
+        run = partial(run_tree, spec, seed=self._seed, report=report, faults=self.injection)
+        self._over = trio.Event()
+        self.system = await self._nursery.start(self._run, run)
+        caretaker.attach(self.system)
+        await self.system.wait_for("connections")
+        self.is_up = True
+
+    async def _run(self, run: Any, task_status: trio.TaskStatus[System]) -> None:
+        try:
+            await run(task_status=task_status)
+        finally:
+            self._over.set()
+
+    def _let_out(self, entry: Entry) -> None:
+        if not self._killed:  # else it is the last step of a task that is cancelled already
+            self.stream.add(entry, self.journal.seq)
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+        self.is_up = False
+        self.system.stop("the test is over")
+        await self._over.wait()
+        self.journal.end()
+
+    async def kill(self, *, lost: bool = True) -> None:
+        """End the process as `kill -9` does: nobody says goodbye, and what is not kept is lost.
+
+        With `lost` what it sent and nobody has read yet is lost too, as when the machine went.
+        """
+        self.is_up = False
+        self._killed = True
+        self.journal.end()
+        self.stream.killed(
+            item
+            for item in self.tables.ledger.queue
+            if isinstance(item, Entry) and self.journal.holds(item.seq)
+        )
+        for wire in self.wires.values():
+            wire.die(lost=lost)
+        self.system.drop("killed")
+        await self._over.wait()
+
+    async def restart(self, *, lost: bool = True) -> None:
+        """Kill it, and start it again."""
+        await self.kill(lost=lost)
+        await self.start()
 
     @property
     def ledger(self) -> Ledger:
@@ -71,6 +160,8 @@ class RunningHost:
         return self.wires[name]
 
     def _serve(self, transport: Transport) -> None:
+        if not self.is_up:
+            raise TransportClosed("connection refused")
         self._nursery.start_soon(serve_connection, self.system, self.tables, transport)
 
     async def peer(self, name: str, *, capacity: int | None = None) -> RawPeer:
@@ -135,7 +226,7 @@ async def running_host(
     replay: int = 1000,
     settings: Settings | None = None,
     faults: Plan | Injection | None = None,
-    journal: SlowJournal | None = None,
+    journal: Medium | None = None,
     provoked: Sequence[str] = (),
     crashes: Collection[str] = (),
 ) -> AsyncIterator[RunningHost]:
@@ -146,41 +237,32 @@ async def running_host(
     it means to crash; see the package for what is checked when the block ends.
     """
     taps = Taps(provoked)
-    journal = journal or SlowJournal(seed)
-    host = make_host(
-        agents or (PuppetAgent(),),
-        wall=lambda: BEGINNING,
-        steady=trio.current_time,
-        seed=seed,
-        settings=attrs.evolve(settings or Settings(), pace=0.0),
-        replay=replay,
-    )
-    stream = host.window = Stream(replay, journal, taps)
-    injection = Injection(faults) if isinstance(faults, Plan) else faults
     async with trio.open_nursery() as nursery:
         made = RunningHost(
-            host, stream, journal=journal, taps=taps, nursery=nursery, injection=injection
+            agents or (PuppetAgent(),),
+            journal or SlowJournal(seed),
+            seed=seed,
+            replay=replay,
+            settings=settings,
+            taps=taps,
+            nursery=nursery,
+            injection=Injection(faults) if isinstance(faults, Plan) else faults,
         )
-        caretaker = Caretaker(host)
-
-        def report(report: Report) -> None:
-            made.reports.append(report)
-            caretaker(report)
-
-        async with running(
-            tree(host, journal), seed=seed, report=report, faults=injection
-        ) as system:
-            made.system = system
-            caretaker.attach(system)
-            await system.wait_for("connections")
+        await made.start()
+        try:
             yield made
             for wire in made.wires.values():
                 wire.release()
             for peer in made.peers:
                 await peer.close()
             await trio.testing.wait_all_tasks_blocked()
-            if not system.stopping:
-                check_tree(system)
+            if made.is_up and not made.system.stopping:
+                check_tree(made.system)
+        finally:
+            if made.is_up:
+                made.system.stop("the test is over")
+        if made.is_up:
+            await made.stop()
         nursery.cancel_scope.cancel(reason="the test is over")
     wanted = tuple(crashes)
     found = [crash for crash in made.crashes() if not wanted or not crash.startswith(wanted)]

@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from actors.ledger import Entry
-from actors.replay import ReplayWindow
 from ahpd.protocol.actions import action_type
 from ahpd.protocol.uris import URI
-from tests.harness.journal import SlowJournal
 from tests.harness.tap import Taps
 
 #: What ends a turn.
 ENDINGS = frozenset({"chat/turnComplete", "chat/turnCancelled", "chat/error"})
 
 
-class Stream(ReplayWindow):
-    """A replay window that also remembers, for the test, all that went through it."""
+class Stream:
+    """All envelopes of a host, in order, over all its processes."""
 
-    def __init__(self, limit: int, journal: SlowJournal, taps: Taps) -> None:
-        super().__init__(0, limit=limit)
+    def __init__(self, taps: Taps) -> None:
         self.entries: list[Entry] = []
-        self._journal = journal
         self._taps = taps
+        #: The number that the present process went on from.
+        self._last = 0
 
-    def add(self, entry: Entry) -> None:
-        """See `ReplayWindow.add`."""
-        last = self.entries[-1].seq if self.entries else 0
-        if entry.seq != last + 1:
-            self._taps.fault(f"stream: {entry.seq} let out after {last}")
-        if entry.seq > self._journal.seq:
-            self._taps.fault(f"stream: {entry.seq} let out, {self._journal.seq} durable")
+    def add(self, entry: Entry, durable: int) -> None:
+        """One was let out; numbers up to `durable` would survive a `kill -9`."""
+        if entry.seq != self._last + 1:
+            self._taps.fault(f"stream: {entry.seq} let out after {self._last}")
+        if entry.seq > durable:
+            self._taps.fault(f"stream: {entry.seq} let out, {durable} durable")
+        self._last = entry.seq
         self.entries.append(entry)
-        super().add(entry)
+
+    def killed(self, kept: Iterable[Entry]) -> None:
+        """The process has ended: `kept` are durable, and nobody has seen them yet."""
+        self.entries += kept
+
+    def goes_on(self, seq: int) -> None:
+        """A new process has begun, at this number."""
+        highest = self.entries[-1].seq if self.entries else 0
+        if seq < highest:
+            self._taps.fault(f"stream: a host goes on at {seq}, {highest} was let out before")
+        self._last = seq
 
     def said(self, uri: URI | None = None) -> Iterator[Entry]:
         """What all subscribers heard, in order, of one channel or of all."""

@@ -119,6 +119,16 @@ class Wire:
         if self._ends is not None:
             self._ends.cut()
 
+    def die(self, *, lost: bool) -> None:
+        """The host's process is gone. Unless it is lost, what it had sent still arrives."""
+        if self._ends is None:
+            return
+        if lost:
+            self._ends.cut()
+        else:
+            self._ends.inbound.finish()
+            self._ends.outbound.break_off()
+
     def end_input(self) -> None:
         """The host reads to the end of what was sent and nothing more; the other way stays open."""
         assert self._ends is not None

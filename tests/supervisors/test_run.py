@@ -159,3 +159,20 @@ async def test_a_second_signal_cancels_what_the_first_asked() -> None:
                 await trio.sleep(0.001)
             os.kill(os.getpid(), signal.SIGTERM)
     assert log == ["start a", "stop a"]
+
+
+async def test_a_tree_can_be_dropped_where_it_stands() -> None:
+    log = Log()
+    async with leak_check(), trio.open_nursery() as nursery:
+        reasons: list[str] = []
+
+        async def run(task_status: trio.TaskStatus[System]) -> None:
+            spec = tree(fake("a", log), fake("b", log, on_stop=Deed.HANG))
+            reasons.append(await run_tree(spec, task_status=task_status))
+
+        system = await nursery.start(run)
+        await system.wait_for("b")
+        system.drop()
+    assert log == ["start a", "start b"]
+    assert len(reasons) == 1
+    assert not system.registry.under("")
