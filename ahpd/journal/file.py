@@ -12,8 +12,10 @@
 | `damaged` | the bytes of a channel that could not be read | somebody deletes it |
 
 `slot` in `turns` and `used` is the channel's key and the place in it, so that what belongs together
-is read in one piece. Every row that holds somebody's words has a checksum over them: SQLite finds
-a page that makes no sense, but not a letter that has become another one.
+is read in one piece. Every row has a checksum over all that it holds: SQLite finds a page that
+makes no sense, but not a letter that has become another one. Those of `channels` are written in
+parts, and have one for each: `place` is that of the first columns, `crc` that of the snapshot, and
+`notes`, `heritage` and `summary` begin with their own (`seal`).
 
 The file is in SQLite's WAL mode. A killed process loses nothing that was committed; what a loss of
 power can take is said in `ahpd.journal.sqlite`.
@@ -25,6 +27,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
+from zlib import crc32
 
 from ahpd.journal.port import JournalDamaged, JournalFailed
 
@@ -34,24 +38,26 @@ APPLICATION = 0x61687064
 FORMAT = 1
 
 _TABLES = """
-CREATE TABLE meta(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+CREATE TABLE meta(name TEXT PRIMARY KEY, value NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE channels(
     key INTEGER PRIMARY KEY, uri TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, owner TEXT,
-    path TEXT NOT NULL, busy INTEGER NOT NULL, notes BLOB, heritage BLOB, summary BLOB,
+    path TEXT NOT NULL, busy INTEGER NOT NULL, place INTEGER NOT NULL,
+    notes BLOB, heritage BLOB, summary BLOB,
     at INTEGER NOT NULL DEFAULT -1, state BLOB, turns INTEGER NOT NULL DEFAULT 0, crc INTEGER);
 CREATE INDEX channels_owner ON channels(owner) WHERE owner IS NOT NULL;
-CREATE TABLE turns(slot INTEGER PRIMARY KEY, id TEXT NOT NULL, text BLOB NOT NULL, crc INTEGER);
-CREATE TABLE used(slot INTEGER PRIMARY KEY, id TEXT NOT NULL);
+CREATE TABLE turns(
+    slot INTEGER PRIMARY KEY, id TEXT NOT NULL, text BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE used(slot INTEGER PRIMARY KEY, id TEXT NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE attached(
-    channel INTEGER NOT NULL, id TEXT NOT NULL, text BLOB NOT NULL, PRIMARY KEY(channel, id))
-    WITHOUT ROWID;
+    channel INTEGER NOT NULL, id TEXT NOT NULL, text BLOB NOT NULL, crc INTEGER NOT NULL,
+    PRIMARY KEY(channel, id)) WITHOUT ROWID;
 CREATE TABLE envelopes(
     seq INTEGER PRIMARY KEY, channel INTEGER NOT NULL, params BLOB NOT NULL, audience TEXT,
     windowed BLOB, first INTEGER, last INTEGER, crc INTEGER NOT NULL);
 CREATE INDEX envelopes_channel ON envelopes(channel, seq);
 CREATE TABLE clients(
     id TEXT PRIMARY KEY, version TEXT NOT NULL, left_at INTEGER, lost INTEGER NOT NULL,
-    baselines BLOB NOT NULL) WITHOUT ROWID;
+    baselines BLOB NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE damaged(
     at TEXT NOT NULL, why TEXT NOT NULL, kept TEXT NOT NULL, row BLOB NOT NULL);
 """
@@ -63,20 +69,25 @@ SLOTS = 1 << 32
 _LOCKED_WITHIN = 2.0
 
 _SENTENCES = {
-    sqlite3.SQLITE_FULL: "the disk is full: {path} cannot grow",
-    sqlite3.SQLITE_READONLY: "{path} cannot be written: it, or its folder, is read-only",
-    sqlite3.SQLITE_IOERR: "reading or writing {path} failed (input/output error)",
-    sqlite3.SQLITE_BUSY: "{path} is locked by another program",
-    sqlite3.SQLITE_LOCKED: "{path} is locked by another program",
-    sqlite3.SQLITE_CANTOPEN: "{path} cannot be opened",
-    sqlite3.SQLITE_PERM: "{path} may not be opened",
-    sqlite3.SQLITE_AUTH: "{path} may not be opened",
-    sqlite3.SQLITE_NOMEM: "there is no memory left to use {path} with",
+    sqlite3.SQLITE_FULL: "the disk is full: {} cannot grow",
+    sqlite3.SQLITE_READONLY: "{} cannot be written: it, or its folder, is read-only",
+    sqlite3.SQLITE_IOERR: "reading or writing {} failed (input/output error)",
+    sqlite3.SQLITE_BUSY: "{} is locked by another program",
+    sqlite3.SQLITE_LOCKED: "{} is locked by another program",
+    sqlite3.SQLITE_CANTOPEN: "{} cannot be opened: it, or its folder, may be read-only",
+    sqlite3.SQLITE_PERM: "{} may not be opened",
+    sqlite3.SQLITE_AUTH: "{} may not be opened",
+    sqlite3.SQLITE_NOMEM: "there is no memory left to use {} with",
 }
 _DAMAGED = {
-    sqlite3.SQLITE_NOTADB: "{path} is no journal: it is not an SQLite file",
-    sqlite3.SQLITE_CORRUPT: "{path} is damaged",
-    sqlite3.SQLITE_SCHEMA: "{path} is damaged: its tables are not those of a journal",
+    sqlite3.SQLITE_NOTADB: "{} is no journal: it is not an SQLite file",
+    sqlite3.SQLITE_CORRUPT: "{} is damaged",
+    # Tables and columns that are not there: their definitions are in the file too.
+    sqlite3.SQLITE_ERROR: "{} is damaged: its tables are not those of a journal",
+    sqlite3.SQLITE_SCHEMA: "{} is damaged: its tables are not those of a journal",
+    # A row that another one stands in the way of, or of a type that none was written with.
+    sqlite3.SQLITE_CONSTRAINT: "{} is damaged: its rows do not fit each other",
+    sqlite3.SQLITE_MISMATCH: "{} is damaged: its rows are not those of a journal",
 }
 
 
@@ -87,11 +98,53 @@ def faults(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
-        code = code & 0xFF if code is not None else 0
+        # The module's own errors have no code: values that it cannot make sense of.
+        code = sqlite3.SQLITE_CORRUPT if code is None else code & 0xFF
         if code in _DAMAGED:
-            raise JournalDamaged(_DAMAGED[code].format(path=path)) from error
-        sentence = _SENTENCES.get(code, "{path}: " + str(error).replace("{", "{{"))
-        raise JournalFailed(sentence.format(path=path)) from error
+            raise JournalDamaged(_DAMAGED[code].format(path)) from error
+        sentence = _SENTENCES.get(code)
+        text = f"{path}: {error}" if sentence is None else sentence.format(path)
+        raise JournalFailed(text) from error
+
+
+# ---- checksums ----------------------------------------------------------------------------------
+
+
+def checksum(*values: object) -> int:
+    """Over the values of a row, their types and their order."""
+    crc = 0
+    for value in values:
+        match value:
+            case bytes():
+                crc = crc32(value, crc32(b"b%d" % len(value), crc))
+            case str():
+                text = value.encode("utf-8", "surrogateescape")
+                crc = crc32(text, crc32(b"s%d" % len(text), crc))
+            case bool():  # what SQLite gives back is a number
+                crc = crc32(b"i%d" % value, crc)
+            case int():
+                crc = crc32(b"i%d" % value, crc)
+            case other:
+                crc = crc32(repr(other).encode(), crc32(b"o", crc))
+    return crc
+
+
+def seal(key: int, what: str, text: bytes) -> bytes:
+    """`text` behind its checksum; of that channel, in that column."""
+    return checksum(key, what, text).to_bytes(4, "big") + text
+
+
+def unseal(key: int, what: str, sealed: object) -> bytes:
+    """What `seal` was given. Raises `ValueError` when this is nothing that it gave."""
+    if not isinstance(sealed, bytes) or len(sealed) < 4:
+        raise ValueError(what)
+    text = sealed[4:]
+    if checksum(key, what, text).to_bytes(4, "big") != sealed[:4]:
+        raise ValueError(what)
+    return text
+
+
+# ---- opening ------------------------------------------------------------------------------------
 
 
 def connect(path: Path, *, synchronous: str) -> sqlite3.Connection:
@@ -108,6 +161,7 @@ def connect(path: Path, *, synchronous: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
             path, timeout=_LOCKED_WITHIN, isolation_level=None, check_same_thread=False
         )
+        connection.text_factory = text_of
         try:
             _begin(connection, path, synchronous)
         except BaseException:
@@ -126,8 +180,7 @@ def _begin(connection: sqlite3.Connection, path: Path, synchronous: str) -> None
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a new file; see that those of an old one are ours."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    application, version = _marks(connection)
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if not tables:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -138,6 +191,53 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             f" PRAGMA user_version = {FORMAT}; COMMIT;"
         )
         return
+    _check_marks(path, application, version)
+    connection.execute("PRAGMA journal_mode = WAL").fetchone()
+
+
+def text_of(text: bytes) -> str:
+    """What is no UTF-8 any more must not fail here, but at its row's checksum."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing, for whoever looks in from outside. Blocks.
+
+    It works beside a daemon's, and does not move anything from the WAL into the file either.
+    Raises as `connect`, and when there is no file.
+    """
+    if not path.exists():
+        raise JournalFailed(f"there is no journal {path}")
+    with faults(path):
+        connection = sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?mode=ro",
+            uri=True,
+            timeout=_LOCKED_WITHIN,
+            isolation_level=None,
+        )
+        connection.text_factory = text_of
+        try:
+            application, version = _marks(connection)
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            if tables:
+                _check_marks(path, application, version)
+            else:
+                raise JournalFailed(f"{path} is empty: no daemon has used it yet")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The application that the file belongs to, and the version of its tables."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def _check_marks(path: Path, application: int, version: int) -> None:
+    """Raises `JournalDamaged` for a file that is not ours, or too new."""
     if application != APPLICATION:
         raise JournalDamaged(f"{path} is no journal: it belongs to another program")
     if version > FORMAT:
@@ -145,29 +245,3 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} was written by a newer ahpd: it has format {version}, this one reads up to"
             f" {FORMAT}"
         )
-    connection.execute("PRAGMA journal_mode = WAL").fetchone()
-
-
-def read_only(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing, for whoever looks in from outside. Blocks.
-
-    Raises as `connect`, and when there is no file.
-    """
-    if not path.exists():
-        raise JournalFailed(f"there is no journal {path}")
-    with faults(path):
-        connection = sqlite3.connect(path, timeout=_LOCKED_WITHIN, isolation_level=None)
-        try:
-            connection.execute("PRAGMA query_only = 1")
-            _check_only(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-
-def _check_only(connection: sqlite3.Connection, path: Path) -> None:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION or version > FORMAT:
-        raise JournalDamaged(f"{path} is no journal that this ahpd can read")
