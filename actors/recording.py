@@ -126,7 +126,9 @@ class Recorder:
             envelopes,
             channels,
             states,
-            [key for key in ledger.gone if key in self._known],
+            # Those too that the journal is not known to have: a batch may have been kept whose
+            # end nobody saw.
+            list(ledger.gone),
             [_client(each) for each in clients],
             forgotten,
             evicted if evicted - self._swept >= SWEEP else None,

@@ -100,9 +100,10 @@ def _state(kept: KeptChannel) -> tuple[Any, int, int]:
     read, seq, size = decoder(StateAction), kept.seq, 0
     for number, params in kept.actions:
         size += len(params)
-        before, value = state, loads(params)
-        assert isinstance(value, dict)
-        state = reducers.apply(kept.kind, state, read(value["action"]))
+        before, envelope = state, loads(params)
+        if not isinstance(envelope, dict):
+            raise TypeError(f"the envelope {number} is no object")
+        state = reducers.apply(kept.kind, state, read(envelope["action"]))
         if state is not before:
             seq = number
     return state, seq, size

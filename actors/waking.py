@@ -16,7 +16,7 @@ from actors.ledger import Channel
 from actors.making import Find, free_base, supervisor_of
 from actors.restoring import Found, restore_session
 from actors.summaries import is_worker
-from ahpd.journal.port import Journal
+from ahpd.journal.port import Journal, JournalDamaged
 from ahpd.protocol import session_actions as act
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.uris import URI, annotations_of
@@ -40,7 +40,10 @@ async def wake(host: Host, journal: Journal, find: Find, uri: URI) -> Channel | 
         session = None
     for key, what, why in lost:
         _log.error("%s: set aside, and its bytes kept in the journal: %s", what, why)
-        await journal.set_aside(key, why)
+        try:
+            await journal.set_aside(key, why)
+        except JournalDamaged as error:  # its pages cannot be read at all, so they stay as they are
+            _log.error("%s: left where it is: %s", what, error)
     host.dormant.remove(uri)
     if session is None:
         return None

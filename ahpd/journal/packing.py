@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from zlib import crc32
 
+from ahpd.journal.sums import checksum
 from ahpd.protocol.jsontext import dumps, loads
 
 #: Places of one channel.
@@ -58,7 +58,7 @@ def _put(
     names = dumps(list(ids))
     connection.execute(
         f"INSERT OR REPLACE INTO {table} VALUES(?, ?, ?, ?, ?)",
-        (slot, len(ids), names, texts, crc32(texts or b"", crc32(names))),
+        (slot, len(ids), names, texts, checksum(slot, len(ids), names, texts)),
     )
 
 
@@ -107,7 +107,7 @@ def read(
     ).fetchall()
     place = key * SLOTS
     for slot, count, ids, texts, crc in rows:
-        if slot != place or crc32(texts or b"", crc32(ids)) != crc:
+        if slot != place or checksum(slot, count, ids, texts) != crc:
             raise ValueError(f"{table}: the row at place {place - key * SLOTS}")
         place += count
     return [(count, ids, texts) for _, count, ids, texts, _ in rows]

@@ -5,35 +5,92 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
-from zlib import crc32
+
+import attrs
 
 from ahpd.journal import packing
 from ahpd.journal.port import ClientFacts, Envelope, Kept, KeptChannel, KeptSession
+from ahpd.journal.sums import checksum, unseal
 from ahpd.protocol.chat import Turns
-from ahpd.protocol.jsontext import ParseError, loads
+from ahpd.protocol.jsontext import loads
 from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import ROOT, URI, ChannelKind
 
 _CHANNEL = (
-    "SELECT key, uri, kind, owner, path, notes, heritage, at, state, turns, crc FROM channels"
+    "SELECT key, uri, kind, owner, path, busy, place, notes, heritage, at, state, turns, crc"
+    " FROM channels"
 )
+
+_RUN = "seq, first, channel, params, audience, windowed, page_start, page_end, crc"
 
 
 class _Damage(Exception):
     """A row is not what was written, or is not there; for whom it belongs to."""
 
 
+@attrs.frozen
+class Meta:
+    """What the file says of itself. `is_sound`: all of it can be believed."""
+
+    seq: int
+    evicted: int
+    highest_key: int
+    in_use: str
+    is_sound: bool
+
+
+def read_meta(connection: sqlite3.Connection) -> Meta:
+    """What is not sound is made up: the numbers are then at least those that are in the file."""
+    rows = connection.execute("SELECT name, value, crc FROM meta").fetchall()
+    found = {name: value for name, value, crc in rows if checksum(name, value) == crc}
+    names = ("seq", "evicted", "highest_key", "in_use")
+    (seen,) = connection.execute(
+        "SELECT max(coalesce((SELECT max(seq) FROM envelopes), 0),"
+        " coalesce((SELECT max(at) FROM channels), 0))"
+    ).fetchone()
+    seen = seen if isinstance(seen, int) else 0
+    (highest,) = connection.execute("SELECT coalesce(max(key), 0) FROM channels").fetchone()
+    return Meta(
+        seq=max(found.get("seq", 0), seen),
+        evicted=found.get("evicted", 0),
+        highest_key=max(found.get("highest_key", 0), highest),
+        in_use=found.get("in_use", ""),
+        # A file in which nothing was ever written has none of them, and nothing else.
+        is_sound=all(name in found for name in names) or not (rows or seen or highest),
+    )
+
+
+def unusable(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Keys of channels that nobody can load, and why: the row does not say whose it is.
+
+    What belongs to a session of which that is so goes with it.
+    """
+    rows = connection.execute("SELECT key, uri, kind, owner, path, busy, place FROM channels")
+    bad: dict[int, str] = {}
+    for *columns, place in rows.fetchall():
+        if checksum(*columns) != place:
+            bad[columns[0]] = "its row in the table of channels cannot be read"
+    if not bad:
+        return []
+    sessions = {
+        uri
+        for key, uri in connection.execute("SELECT key, uri FROM channels WHERE kind = 'session'")
+        if key not in bad
+    }
+    for key, owner in connection.execute("SELECT key, owner FROM channels WHERE owner IS NOT NULL"):
+        if key not in bad and owner not in sessions:
+            bad[key] = "its session cannot be read"
+    return sorted(bad.items())
+
+
 def read_kept(connection: sqlite3.Connection, *, limit: int) -> Kept:
     """What a host starts from; `limit` is how many envelopes can be replayed."""
-    meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
-    (newest,) = connection.execute("SELECT coalesce(max(seq), 0) FROM envelopes").fetchone()
-    seq, evicted = max(newest, meta.get("seq", 0)), meta.get("evicted", 0)
-    window, evicted = _window(connection, evicted, limit)
+    meta = read_meta(connection)
+    window, evicted = _window(connection, meta.evicted, limit)
     uris: dict[int, URI] = dict(connection.execute("SELECT key, uri FROM channels").fetchall())
-    (highest,) = connection.execute("SELECT coalesce(max(key), 0) FROM channels").fetchone()
     return Kept(
-        seq=seq,
-        next_key=max(highest, meta.get("next_key", 0)) + 1,
+        seq=meta.seq,
+        next_key=meta.highest_key + 1,
         evicted=evicted,
         window=[each for each in window if each.key in uris],
         uris=uris,
@@ -46,21 +103,19 @@ def read_kept(connection: sqlite3.Connection, *, limit: int) -> Kept:
 def _window(connection: sqlite3.Connection, evicted: int, limit: int) -> tuple[list[Envelope], int]:
     """The newest envelopes, and up to where older ones are gone."""
     rows = connection.execute(
-        "SELECT seq, first, channel, params, audience, windowed, page_start, page_end, crc"
-        " FROM envelopes WHERE seq > ? ORDER BY seq DESC",
-        (evicted,),
+        f"SELECT {_RUN} FROM envelopes WHERE seq > ? ORDER BY seq DESC", (evicted,)
     )
     newest_first: list[Envelope] = []
-    for seq, first, key, params, audience, windowed, start, end, crc in rows:
-        if crc32(params) != crc or len(newest_first) >= limit:
+    for *columns, crc in rows:
+        seq, first, key, params, audience, windowed, start, end = columns
+        if checksum(*columns) != crc or len(newest_first) >= limit:
             # Whoever saw less than this would miss it; they are given snapshots.
             evicted = seq
             break
         page = None if start is None else (start, end)
-        texts = _texts(first, seq, params)
         newest_first += [
             Envelope(number, key, text, audience, windowed, page)
-            for number, text in reversed(texts)
+            for number, text in reversed(_texts(first, seq, params))
         ]
     return newest_first[::-1], evicted
 
@@ -71,13 +126,12 @@ def _texts(first: int, seq: int, params: bytes) -> list[tuple[int, bytes]]:
 
 
 def _clients(connection: sqlite3.Connection) -> Iterator[ClientFacts]:
-    rows = connection.execute("SELECT id, version, left_at, lost, baselines FROM clients")
-    for client_id, version, left_at, lost, baselines in rows:
-        try:
-            value = loads(baselines)
-        except ParseError:
+    rows = connection.execute("SELECT id, version, left_at, lost, baselines, crc FROM clients")
+    for *columns, crc in rows:
+        if checksum(*columns) != crc:
             continue  # not known any more: it is told so, and begins anew
-        yield ClientFacts(client_id, version, left_at, bool(lost), value)
+        client_id, version, left_at, lost, baselines = columns
+        yield ClientFacts(client_id, version, left_at, bool(lost), loads(baselines))
 
 
 def _sessions(connection: sqlite3.Connection) -> Iterator[KeptSession]:
@@ -89,12 +143,14 @@ def _sessions(connection: sqlite3.Connection) -> Iterator[KeptSession]:
         if is_busy:
             busy.add(owner)
     rows = connection.execute(
-        "SELECT uri, summary, busy FROM channels WHERE kind = 'session' ORDER BY key"
+        "SELECT key, uri, summary, busy FROM channels WHERE kind = 'session' ORDER BY key"
     )
-    for uri, summary, is_busy in rows:
-        yield KeptSession(
-            uri, summary or b"", (uri, *of.get(uri, ())), bool(is_busy) or uri in busy
-        )
+    for key, uri, sealed, is_busy in rows:
+        try:
+            summary = unseal(key, "summary", sealed)
+        except ValueError:
+            summary = b""
+        yield KeptSession(uri, summary, (uri, *of.get(uri, ())), bool(is_busy) or uri in busy)
 
 
 def read_channels(connection: sqlite3.Connection, uri: URI) -> Sequence[KeptChannel]:
@@ -104,21 +160,29 @@ def read_channels(connection: sqlite3.Connection, uri: URI) -> Sequence[KeptChan
 
 
 def _channel(connection: sqlite3.Connection, row: tuple[Any, ...]) -> KeptChannel:
-    key, uri, kind, owner, path, notes, heritage, at, state, count, crc = row
+    key, uri, kind, owner, path, busy, place, notes, heritage, at, state, count, crc = row
     damage: str | None = None
     found: dict[str, Any] = {}
     try:
-        if state is None or crc32(state) != crc:
+        if checksum(key, uri, kind, owner, path, busy) != place:
+            raise _Damage("its row in the table of channels")
+        if checksum(key, at, state, count) != crc:
             raise _Damage("its snapshot")
-        found["state"] = _value(state, "its snapshot")
+        found["state"] = loads(state)
         found["turns"] = _turns(connection, key, count)
         found["actions"] = _actions(connection, key, at)
-        found["notes"] = _value(notes, "what the host noted of it")
-        found["heritage"] = _value(heritage, "what it was made from")
+        found["notes"] = _sealed(key, "notes", notes, "what the host noted of it")
+        found["heritage"] = _sealed(key, "heritage", heritage, "what it was made from")
         found["attached"] = _attached(connection, key)
         found["used"] = _used(connection, key)
     except _Damage as error:
         damage = f"{error} cannot be read"
+        found = {}
+    except sqlite3.DatabaseError as error:
+        # Of a page that makes no sense. What else is in the file may be as it was.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+        damage = "a page of the file that it is on cannot be read"
         found = {}
     return KeptChannel(
         key=key,
@@ -138,21 +202,19 @@ def _channel(connection: sqlite3.Connection, row: tuple[Any, ...]) -> KeptChanne
     )
 
 
-def _value(text: bytes | None, what: str) -> JSON:
+def _sealed(key: int, column: str, sealed: bytes | None, what: str) -> JSON:
     try:
-        return loads(text) if text is not None else None
-    except ParseError:
+        return None if sealed is None else loads(unseal(key, column, sealed))
+    except ValueError:
         raise _Damage(what) from None
 
 
 def _turns(connection: sqlite3.Connection, key: int, count: int) -> Turns:
     try:
-        turns = Turns.stored(
-            (number, ids, texts or b"")
-            for number, ids, texts in packing.read(connection, "turns", key)
-        )
+        rows = packing.read(connection, "turns", key)
     except ValueError:
-        turns = Turns()
+        raise _Damage("its turns") from None
+    turns = Turns.stored((number, ids, texts or b"") for number, ids, texts in rows)
     if len(turns) != count:
         raise _Damage("its turns")
     return turns
@@ -160,31 +222,31 @@ def _turns(connection: sqlite3.Connection, key: int, count: int) -> Turns:
 
 def _used(connection: sqlite3.Connection, key: int) -> list[str]:
     try:
-        return [
-            id
-            for _, ids, _ in packing.read(connection, "used", key)
-            for id in cast(Any, loads(ids))
-        ]
+        rows = packing.read(connection, "used", key)
     except ValueError:
         raise _Damage("the ids that were used in it") from None
+    return [id for _, ids, _ in rows for id in cast(Any, loads(ids))]
 
 
 def _actions(connection: sqlite3.Connection, key: int, at: int) -> list[tuple[int, bytes]]:
     rows = connection.execute(
-        "SELECT seq, first, params, crc FROM envelopes"
-        " WHERE channel = ? AND seq > ? AND audience IS NULL ORDER BY seq",
-        (key, at),
+        f"SELECT {_RUN} FROM envelopes WHERE channel = ? AND seq > ? ORDER BY seq", (key, at)
     ).fetchall()
-    if any(crc32(params) != crc for _, _, params, crc in rows):
+    if any(checksum(*columns) != crc for *columns, crc in rows):
         raise _Damage("what happened last in it")
     return [
         each
-        for seq, first, params, _ in rows
+        for seq, first, _, params, audience, *_ in rows
+        if audience is None
         for each in _texts(first, seq, params)
         if each[0] > at
     ]
 
 
 def _attached(connection: sqlite3.Connection, key: int) -> dict[str, JSON]:
-    rows = connection.execute("SELECT id, text FROM attached WHERE channel = ?", (key,))
-    return {id: _value(text, "what was attached to its messages") for id, text in rows.fetchall()}
+    rows = connection.execute(
+        "SELECT channel, id, text, crc FROM attached WHERE channel = ?", (key,)
+    ).fetchall()
+    if any(checksum(*columns) != crc for *columns, crc in rows):
+        raise _Damage("what was attached to its messages")
+    return {id: loads(text) for _, id, text, _ in rows}

@@ -15,8 +15,8 @@ can have given out, and has nothing to replay.
 committed where it is asked for: that is a copy of a few pages into the kernel's memory, and costs
 less than to hand it to a thread and back. One that is large, that brings states to encode, or that
 has to reach the medium goes through the journal's thread, and so does everything for a while when
-a small one turned out to be slow. A chat's completed turns are written once, never again with
-later snapshots.
+a small one turned out to be slow. A chat's completed turns are written twice at most, however many
+snapshots there are.
 
 **How it grows.** Envelopes go when a snapshot holds them and no replay can want them; freed pages
 are used again, and given back when they are more than a quarter of the file.
@@ -24,6 +24,7 @@ are used again, and given back when they are more than a quarter of the file.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,14 +33,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import attrs
 import trio
 
 from ahpd.journal.file import connect, faults
 from ahpd.journal.port import Batch, JournalFailed, Kept, KeptChannel
-from ahpd.journal.reading import read_channels, read_kept
-from ahpd.journal.writing import Writer
-from ahpd.protocol.jsontext import dumps
+from ahpd.journal.reading import read_channels, read_kept, read_meta, unusable
+from ahpd.journal.writing import Writer, put_meta, set_aside
 from ahpd.protocol.uris import URI
+
+_log = logging.getLogger("ahpd.journal")
 
 T = TypeVar("T")
 
@@ -53,6 +56,9 @@ SLOW, SLOW_FOR = 0.02, 10.0
 
 #: How far the numbers go on after a loss of power: more than a second of any host.
 JUMP = 1_000_000
+
+#: Pages in the WAL beyond which the writer is held up so that it can begin anew (64 MiB).
+LONG_WAL = 16_384
 
 
 class Durability(Enum):
@@ -94,39 +100,31 @@ class SqliteJournal:
         started. Raises `JournalFailed` and `JournalDamaged`.
         """
         level = "FULL" if self._durability is Durability.POWER else "NORMAL"
-        self._connection = connect(self.path, synchronous=level)
         try:
+            self._connection = connect(self.path, synchronous=level)
             self._syncing = connect(self.path, synchronous="FULL")
             with faults(self.path):
-                kept = self._after_power_loss(read_kept(self._connection, limit=limit), boot)
+                return self._begin(self._connection, limit, boot)
         except BaseException:
             self.close()
             raise
-        self._writer = Writer(self._connection)
-        self._writer.begin_at(kept.evicted, kept.seq)
-        return kept
 
-    def _after_power_loss(self, kept: Kept, boot: str) -> Kept:
-        """What can be relied on, and a mark that the file is in use from now on."""
-        assert self._connection is not None
-        run = self._connection.execute
-        meta = dict(run("SELECT name, value FROM meta").fetchall())
-        in_use = meta.get("in_use", "")
-        if in_use not in ("", boot) and self._durability is not Durability.POWER:
+    def _begin(self, connection: sqlite3.Connection, limit: int, boot: str) -> Kept:
+        for key, why in unusable(connection):
+            _log.error("channel %d: set aside, and its bytes kept in the journal: %s", key, why)
+            set_aside(connection, key, why)
+        kept, meta = read_kept(connection, limit=limit), read_meta(connection)
+        if kept.root is not None and kept.root.damage is not None:
+            _log.error("the root channel is begun anew: %s", kept.root.damage)
+            set_aside(connection, kept.root.key, kept.root.damage)
+        lost_power = meta.in_use not in ("", boot) and self._durability is not Durability.POWER
+        if lost_power or not meta.is_sound:
+            # Numbers may have been given out that are not here. They are not used again.
             seq = kept.seq + JUMP
-            kept = Kept(
-                seq=seq,
-                next_key=kept.next_key,
-                evicted=seq,
-                uris=kept.uris,
-                clients=kept.clients,
-                sessions=kept.sessions,
-                root=kept.root,
-            )
-        run("BEGIN IMMEDIATE")
-        for name, value in (("in_use", boot), ("seq", kept.seq), ("evicted", kept.evicted)):
-            run("INSERT OR REPLACE INTO meta VALUES(?, ?)", (name, value))
-        run("COMMIT")
+            kept = attrs.evolve(kept, seq=seq, evicted=seq, window=())
+        writer = Writer(connection)
+        writer.begin(kept.seq, kept.evicted, meta.evicted, kept.next_key, boot)
+        self._writer = writer
         return kept
 
     def close(self) -> None:
@@ -136,7 +134,7 @@ class SqliteJournal:
                 continue
             try:
                 if connection is self._connection and self._writer is not None:
-                    connection.execute("INSERT OR REPLACE INTO meta VALUES('in_use', '')")
+                    put_meta(connection, "in_use", "")
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.Error:
                 pass  # the WAL holds it all, and is read at the next start
@@ -180,7 +178,11 @@ class SqliteJournal:
     def _sync(self) -> None:
         assert self._syncing is not None, "the journal was not begun"
         with faults(self.path):
-            self._syncing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            _, frames, _ = self._syncing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if frames > LONG_WAL:
+                # While batches come without a pause the WAL never begins anew by itself. What is
+                # left to move is little now, and the writer waits as long as that takes.
+                self._syncing.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
 
     async def load(self, session: URI) -> Sequence[KeptChannel]:
         """See the port."""
@@ -201,39 +203,8 @@ class SqliteJournal:
 
     def _set_aside(self, key: int, why: str) -> None:
         assert self._connection is not None, "the journal was not begun"
-        run = self._connection.execute
         with faults(self.path):
-            run("BEGIN IMMEDIATE")
-            try:
-                for table, column in _OF_CHANNEL:
-                    condition = f"{column} = {key}" if column != "slot" else f"slot >> 32 = {key}"
-                    cursor = run(f"SELECT * FROM {table} WHERE {condition}")
-                    for row in cursor.fetchall():
-                        run(
-                            "INSERT INTO damaged VALUES(datetime('now'), ?, ?, ?)",
-                            (why, table, _bytes_of(row)),
-                        )
-                    run(f"DELETE FROM {table} WHERE {condition}")
-                run("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    run("ROLLBACK")
-                raise
-
-
-#: What belongs to a channel, and by which column.
-_OF_CHANNEL = (
-    ("turns", "slot"),
-    ("used", "slot"),
-    ("attached", "channel"),
-    ("envelopes", "channel"),
-    ("channels", "key"),
-)
-
-
-def _bytes_of(row: Sequence[object]) -> bytes:
-    """A row as JSON text; bytes as Latin-1, which keeps each of them."""
-    return dumps([each.decode("latin-1") if isinstance(each, bytes) else each for each in row])
+            set_aside(self._connection, key, why)
 
 
 def in_thread() -> Callable[[Callable[[], Any]], Awaitable[Any]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from zlib import crc32
 
 from ahpd.journal import packing
 from ahpd.journal.port import Batch, ChannelFacts, ClientFacts, Envelope, StateAt
+from ahpd.journal.sums import checksum, seal
 from ahpd.protocol.chat import ChatState, Turns
 from ahpd.protocol.jsontext import dumps
 
@@ -24,6 +25,7 @@ class Writer:
         self._connection = connection
         self._turns: dict[int, Turns] = {}
         self._swept: int = 0
+        self._highest: int = 0
         #: The number of the newest envelope that is in the file.
         self._newest: int = 0
 
@@ -32,6 +34,7 @@ class Writer:
         run = self._connection.execute
         sizes: dict[int, int] = {}
         turns: dict[int, Turns] = {}
+        swept, highest = self._swept, self._highest
         run("BEGIN IMMEDIATE")
         try:
             for facts in batch.channels:
@@ -46,26 +49,25 @@ class Writer:
             for client_id in batch.forgotten:
                 run("DELETE FROM clients WHERE id = ?", (client_id,))
             if batch.closed or not batch.envelopes or batch.envelopes[-1].seq != batch.seq:
-                self._put_meta("seq", batch.seq)  # else the newest envelope says it
+                put_meta(self._connection, "seq", batch.seq)  # else the newest envelope says it
+            for facts in batch.channels:
+                highest = max(highest, facts.key)
+            if highest > self._highest:
+                put_meta(self._connection, "highest_key", highest)
             if batch.evicted is not None:
-                self._sweep(batch.evicted)
+                swept = self._sweep(batch.evicted)
             run("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 run("ROLLBACK")
             raise
-        if batch.envelopes:
-            self._newest = max(self._newest, batch.envelopes[-1].seq)
+        # What is remembered of the file changes only when the file has.
+        self._swept, self._highest = swept, highest
+        self._newest = max(self._newest, batch.seq)
         self._turns.update(turns)
         for key in batch.closed:
             self._turns.pop(key, None)
         return sizes
-
-    def _put_meta(self, name: str, value: int) -> None:
-        self._connection.execute(
-            "INSERT INTO meta VALUES(?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-            (name, value),
-        )
 
     # ---- channels ------------------------------------------------------------------------------
 
@@ -73,21 +75,23 @@ class Writer:
         run = self._connection.execute
         # A channel of an earlier life may have had the URI, and its end may be in this batch too.
         run("DELETE FROM channels WHERE uri = ? AND key != ?", (facts.uri, facts.key))
+        place = (facts.key, facts.uri, facts.kind, facts.owner, facts.path, facts.is_busy)
         run(
-            "INSERT INTO channels(key, uri, kind, owner, path, busy, notes, heritage, summary)"
-            " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT(key) DO UPDATE SET"
-            " owner = ?4, path = ?5, busy = ?6, notes = coalesce(?7, notes),"
-            " heritage = coalesce(?8, heritage), summary = coalesce(?9, summary)",
+            "INSERT INTO channels(key, uri, kind, owner, path, busy, place, notes, heritage,"
+            " summary) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT(key) DO UPDATE"
+            " SET owner = ?4, path = ?5, busy = ?6, place = ?7, notes = coalesce(?8, notes),"
+            " heritage = coalesce(?9, heritage), summary = coalesce(?10, summary)",
             (
-                facts.key,
-                facts.uri,
-                facts.kind,
-                facts.owner,
-                facts.path,
-                facts.is_busy,
-                facts.notes,
-                facts.heritage,
-                facts.summary,
+                *place,
+                checksum(*place),
+                *(
+                    None if text is None else seal(facts.key, what, text)
+                    for what, text in (
+                        ("notes", facts.notes),
+                        ("heritage", facts.heritage),
+                        ("summary", facts.summary),
+                    )
+                ),
             ),
         )
         if facts.used:
@@ -97,7 +101,16 @@ class Writer:
             if text is None:
                 run("DELETE FROM attached WHERE channel = ? AND id = ?", (facts.key, id))
             else:
-                run("INSERT OR REPLACE INTO attached VALUES(?, ?, ?)", (facts.key, id, text))
+                self._put_all("attached", [(facts.key, id, text)])
+
+    def _put_all(self, table: str, rows: Sequence[Sequence[object]]) -> None:
+        """Rows of a table whose last column is the checksum over the others."""
+        if rows:
+            marks = ", ".join("?" * (len(rows[0]) + 1))
+            self._connection.executemany(
+                f"INSERT OR REPLACE INTO {table} VALUES({marks})",
+                [(*row, checksum(*row)) for row in rows],
+            )
 
     def _put_state(self, at: StateAt, turns: dict[int, Turns]) -> int:
         state, count = at.state, 0
@@ -109,7 +122,7 @@ class Writer:
         text = dumps(state.wire())
         self._connection.execute(
             "UPDATE channels SET at = ?, state = ?, turns = ?, crc = ? WHERE key = ?",
-            (at.seq, text, count, crc32(text), at.key),
+            (at.seq, text, count, checksum(at.key, at.seq, text, count), at.key),
         )
         self._connection.execute(
             "DELETE FROM envelopes WHERE channel = ? AND seq <= ?",
@@ -137,68 +150,67 @@ class Writer:
         self._turns[key] = turns
 
     def _close(self, key: int) -> None:
-        run = self._connection.execute
-        span = packing.span_of(key)
-        run("DELETE FROM channels WHERE key = ?", (key,))
-        run("DELETE FROM turns WHERE slot >= ? AND slot < ?", span)
-        run("DELETE FROM used WHERE slot >= ? AND slot < ?", span)
-        run("DELETE FROM attached WHERE channel = ?", (key,))
-        run("DELETE FROM envelopes WHERE channel = ?", (key,))
+        for table, condition in OF_CHANNEL:
+            self._connection.execute(f"DELETE FROM {table} WHERE {condition}", (key,))
 
     # ---- envelopes and clients -----------------------------------------------------------------
 
     def _put_envelopes(self, envelopes: Sequence[Envelope]) -> None:
-        """Those that are not in the file yet, as runs."""
+        """Those that are not in the file yet, as runs: numbers are given out once."""
         rows = []
         for run in _runs(each for each in envelopes if each.seq > self._newest):
             last = run[-1]
             params = b"\n".join([each.params for each in run])
-            start, end = last.page or (None, None)
+            page = last.page or (None, None)
             rows.append(
-                (
-                    last.seq,
-                    run[0].seq,
-                    last.key,
-                    params,
-                    last.audience,
-                    last.windowed,
-                    start,
-                    end,
-                    crc32(params),
-                )
+                (last.seq, run[0].seq, last.key, params, last.audience, last.windowed, *page)
             )
-        self._connection.executemany("INSERT INTO envelopes VALUES(?,?,?,?,?,?,?,?,?)", rows)
+        self._put_all("envelopes", rows)
 
     def _put_client(self, client: ClientFacts) -> None:
-        self._connection.execute(
-            "INSERT OR REPLACE INTO clients VALUES(?, ?, ?, ?, ?)",
-            (
-                client.client_id,
-                client.version,
-                client.left_at,
-                client.has_lost_place,
-                dumps(client.baselines),
-            ),
+        self._put_all(
+            "clients",
+            [
+                (
+                    client.client_id,
+                    client.version,
+                    client.left_at,
+                    client.has_lost_place,
+                    dumps(client.baselines),
+                )
+            ],
         )
 
-    def _sweep(self, evicted: int) -> None:
+    def _sweep(self, evicted: int) -> int:
         """No replay wants envelopes up to `evicted`: those that a snapshot holds too can go."""
         self._connection.execute(
             "DELETE FROM envelopes WHERE seq > ? AND seq <= ? AND (audience IS NOT NULL OR NOT"
             " EXISTS(SELECT 1 FROM channels WHERE key = channel AND at < envelopes.seq))",
             (self._swept, evicted),
         )
-        self._put_meta("evicted", evicted)
-        self._swept = evicted
+        put_meta(self._connection, "evicted", evicted)
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         if free > 256 and free * _SPARE > pages:
             self._connection.execute(f"PRAGMA incremental_vacuum({free // 2})").fetchall()
+        return max(evicted, self._swept)
 
-    def begin_at(self, swept: int, newest: int) -> None:
-        """Envelopes up to `swept` were swept before; no number after `newest` is in the file."""
+    def begin(self, seq: int, evicted: int, swept: int, next_key: int, boot: str) -> None:
+        """The file is in use from now on; envelopes up to `swept` were swept before."""
+        run = self._connection.execute
         self._swept = swept
-        self._newest = newest
+        run("BEGIN IMMEDIATE")
+        try:
+            put_meta(self._connection, "in_use", boot)
+            put_meta(self._connection, "seq", seq)
+            put_meta(self._connection, "highest_key", next_key - 1)
+            swept = self._sweep(evicted)
+            run("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                run("ROLLBACK")
+            raise
+        self._swept, self._highest, self._newest = swept, next_key - 1, seq
 
 
 def _runs(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
@@ -223,3 +235,48 @@ def _runs(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
 
 def _plain(each: Envelope) -> bool:
     return each.audience is None and each.page is None
+
+
+def put_meta(connection: sqlite3.Connection, name: str, value: int | str) -> None:
+    """One of the values that the host goes on with."""
+    connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES(?, ?, ?)", (name, value, checksum(name, value))
+    )
+
+
+#: What belongs to a channel: the table, and the condition with the channel's key.
+OF_CHANNEL = (
+    ("turns", f"slot >= ?1 * {packing.SLOTS} AND slot < (?1 + 1) * {packing.SLOTS}"),
+    ("used", f"slot >= ?1 * {packing.SLOTS} AND slot < (?1 + 1) * {packing.SLOTS}"),
+    ("attached", "channel = ?1"),
+    ("envelopes", "channel = ?1"),
+    ("channels", "key = ?1"),
+)
+
+
+def set_aside(connection: sqlite3.Connection, key: int, why: str) -> None:
+    """Move all rows of a channel to `damaged`, as they are. All or, when it raises, nothing."""
+    run = connection.execute
+    run("BEGIN IMMEDIATE")
+    try:
+        for table, condition in OF_CHANNEL:
+            for row in run(f"SELECT * FROM {table} WHERE {condition}", (key,)).fetchall():
+                run(
+                    "INSERT INTO damaged VALUES(datetime('now'), ?, ?, ?)",
+                    (why, table, _bytes_of(row)),
+                )
+            run(f"DELETE FROM {table} WHERE {condition}", (key,))
+        run("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            run("ROLLBACK")
+        raise
+
+
+def _bytes_of(row: Sequence[object]) -> bytes:
+    """A row as JSON text; bytes as Latin-1, and what is no text as such, which keeps each of them.
+
+    A byte that was in a text, where it made no sense, is there as U+DC80 and on: as an escape.
+    """
+    values = [each.decode("latin-1") if isinstance(each, bytes) else each for each in row]
+    return json.dumps(values).encode()
