@@ -29,6 +29,7 @@ from actors.authenticating import held_for
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
 from actors.endings import clear_activity, end_turn, note_start
+from actors.enduring import Waiting, outlives
 from actors.hearing import Hearing
 from actors.host import Host
 from actors.ledger import Channel
@@ -122,6 +123,8 @@ class Chat(Actor[Incoming]):
         #: The turn whose start is out, so that a run may work on it, and whether it is resumed.
         self._cleared: str | None = None
         self._resumes = False
+        #: What the agent waited for in it when the host was left.
+        self._waiting: Waiting | None = None
         self._engine = Engine(
             lambda: self._agent, channel, partial(open_request, host, channel), self._start_aside
         )
@@ -149,13 +152,25 @@ class Chat(Actor[Incoming]):
             "HostRestarted",
             resumable=self._agent.can_resume,
         )
-        if self._state.active_turn is not None:
-            self._end_turn(lost)
+        self._take_up_or_end(lost)
         self._hearing.agent_is_gone(lost)
         self._moved()
         if self._opens_session:
             self._upkeep.take(OpenAgent())
         self._advance()
+
+    def _take_up_or_end(self, lost: Failed) -> None:
+        """A turn was left: by the host, when it may only wait for people, or by this actor."""
+        turn, was_stored = self._state.active_turn, self._channel.was_stored
+        self._channel.was_stored = False
+        if turn is None:
+            return
+        waiting = outlives(turn, self._agent) if was_stored else None
+        if waiting is None:
+            self._end_turn(lost)
+            return
+        self._cleared, self._waiting = turn.id, waiting
+        self._engine.waits.expect(self._channel.uri, waiting.kind, waiting.about)
 
     async def on_stop(self, reason: str) -> None:
         """Let go of the agent."""
@@ -492,7 +507,9 @@ class Chat(Actor[Incoming]):
         session = self._session_state
         tools = () if session is None else definitions(session)
         attached = attached_to(self._channel, turn.id)
-        return Prompt(turn.id, turn.message, self._resumes, tools, attached)
+        waiting, self._waiting = self._waiting, None
+        about = waiting.about if waiting is not None else None
+        return Prompt(turn.id, turn.message, self._resumes, tools, attached, about)
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1

@@ -61,6 +61,13 @@ class Conversation:
         if self.state.active_turn is None:
             self.refuse(event)
             return False
+        was_asked, answer = self._waits.again(self.channel.uri, event)
+        if was_asked:  # by an agent that is gone: everybody has seen it
+            if answer is None:
+                self.note_wait(event)
+            else:
+                self._tell_agent(answer)
+            return False
         match event:
             case ev.ToolOutput() if not self._outputs.may_say(event):
                 return False

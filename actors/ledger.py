@@ -113,6 +113,8 @@ class Channel:
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
     closed: bool = False
+    #: It comes from the journal, and its actor has not started since.
+    was_stored: bool = False
     #: Names it for ever, as its URI does not: another channel may have that one later.
     key: int = 0
     on_note: Callable[[Channel], None] = lambda _: None

@@ -86,6 +86,7 @@ def restore_channel(
     channel = Channel(
         kept.uri, kept.kind, state, path, kept.owner, seq, dumps(kept.uri), key=kept.key
     )
+    channel.was_stored = True
     channel.used = dict.fromkeys(kept.used)
     channel.notes = attrs.evolve(notes, summary=summary)
     recorder.knows(channel, size)

@@ -37,6 +37,9 @@ class Waits:
 
     def __init__(self) -> None:
         self._refusals: dict[Key, Answer] = {}
+        #: What an agent that is gone asked and another one will ask again, with the answer if it
+        #: has come meanwhile.
+        self._expected: dict[Key, Answer | None] = {}
 
     def __bool__(self) -> bool:
         """Whether the agent waits for anything."""
@@ -58,12 +61,29 @@ class Waits:
         self._refusals[key] = answer
         return is_new
 
+    def expect(self, chat: URI, kind: type[Answer], about: str) -> None:
+        """The agent will ask for this, which was asked before; an answer may come first."""
+        self._expected[chat, kind, about] = None
+
+    def again(self, chat: URI, event: ev.Event) -> tuple[bool, Answer | None]:
+        """Whether this asks what was expected, and the answer if it has come already."""
+        refused = refusal(event)
+        key = None if refused is None else (chat, type(refused), about(refused))
+        if key is None or key not in self._expected:
+            return False, None
+        return True, self._expected.pop(key)
+
     def take(self, chat: URI, answer: Answer) -> bool:
         """Somebody answers in that chat; False when the agent does not wait for that."""
-        return self._refusals.pop((chat, type(answer), about(answer)), None) is not None
+        key = (chat, type(answer), about(answer))
+        if key in self._expected:
+            self._expected[key] = answer
+        return self._refusals.pop(key, None) is not None
 
     def release(self, is_over: Callable[[URI], bool] = lambda _: True) -> Sequence[Answer]:
         """The answers to what nobody will answer any more, in the chats where that `is_over`."""
+        for key in [key for key in self._expected if is_over(key[0])]:
+            del self._expected[key]
         gone = [key for key in self._refusals if is_over(key[0])]
         return [self._refusals.pop(key) for key in gone]
 

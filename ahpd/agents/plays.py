@@ -8,6 +8,7 @@ and a row of `STEPS`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -160,6 +161,15 @@ class Scene:
     def call_id(self) -> str:
         """The id of this step's tool call, unique in the chat."""
         return "-".join(filter(None, (self.turn_id, "call", str(self.place), self.tag)))
+
+
+_CALL_ID = re.compile(r".*-call-(\d+)(?:-([0-9a-f]{8}))?", re.DOTALL)
+
+
+def place_of(call_id: str) -> tuple[int, str] | None:
+    """The number of the step and the tag of a `Scene.call_id`; None for any other id."""
+    found = _CALL_ID.fullmatch(call_id)
+    return None if found is None else (int(found[1]), found[2] or "")
 
 
 # --- the players ---------------------------------------------------------------------------------

@@ -93,6 +93,9 @@ class Prompt:
     `tools` are those that clients offer for this turn, under the names that the model is to know
     them by; the backend says `ClientToolCalled` when it calls one. `attached` is what the message's
     attachments of chats and annotations stand for, in their order.
+
+    `waiting`, given to an `Enduring` agent's backend alone: the turn was left when it waited for an
+    answer about this; ask for it once more, in the same words, and go on from there.
     """
 
     turn_id: str
@@ -100,6 +103,7 @@ class Prompt:
     resume: bool = False
     tools: Sequence[ToolDefinition] = ()
     attached: Sequence[Attached] = ()
+    waiting: str | None = None
 
 
 @attrs.frozen
@@ -303,6 +307,15 @@ class Authorizable(Protocol):
 
     def authorize_server(self, server_id: str, token: str) -> None:
         """Here is the token that this server waits for; it says `ServerChanged` when it goes on."""
+        ...
+
+
+@runtime_checkable
+class Enduring(Protocol):
+    """An agent that can go on with a turn which waited for people when the host was left."""
+
+    def takes_up(self, waiting: str) -> bool:
+        """Whether a new backend can take the answer to what was asked under this id."""
         ...
 
 

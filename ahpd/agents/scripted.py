@@ -9,6 +9,9 @@ A backend that was opened since does not know that place: it goes on after the e
 ``fail`` or ``crash``, or plays all of an entry that has neither. Its tool calls then carry a tag,
 since the turn may hold calls of the same steps already.
 
+**What waited for people** when the host was left is asked again by a new backend, in the same
+words, and the entry goes on from there.
+
 **Rewinding** costs nothing, since a script remembers no turn but the one it may go on with.
 
 **Customizations.** What a ``customizations`` step lists can be switched, and its MCP servers can be
@@ -31,7 +34,7 @@ import attrs
 import trio
 
 from ahpd.agents.events import Done, Event, Outcome, ServerChanged, Stopped, TextChunk
-from ahpd.agents.plays import Emit, End, Later, Mark, Pause, Play, Scene, Wait, play
+from ahpd.agents.plays import Emit, End, Later, Mark, Pause, Play, Scene, Wait, place_of, play
 from ahpd.agents.port import (
     AgentFailed,
     Answer,
@@ -96,6 +99,10 @@ class ScriptedAgent:
             capabilities=self.capabilities,
         )
 
+    def takes_up(self, waiting: str) -> bool:
+        """True for what a step asked: its id says which one that is."""
+        return place_of(waiting) is not None
+
     async def open(self, request: OpenRequest) -> ScriptedBackend:
         """A backend that shares nothing with the others. A checkpoint; never fails."""
         await trio.lowlevel.checkpoint()
@@ -157,18 +164,24 @@ class ScriptedBackend:
         text = prompt.message.text
         entry = self._script.entry_for(text)
         place = self._first_place(prompt, entry)
+        waiting = prompt.waiting
         for number, step in enumerate(entry.steps[place.step :], place.step + 1):
             await turn.boundary()
             self._reached = attrs.evolve(place, step=number)
             scene = Scene(prompt.turn_id, text, number, place.tag, iso(self._now()))
             with contextlib.closing(play(step, scene)) as moves:
-                ended = await turn.perform(moves)
+                ended = await turn.perform(moves, waiting)
+            waiting = None
             if ended is not None:
                 return ended
         await turn.boundary()
         return Done()
 
     def _first_place(self, prompt: Prompt, entry: Entry) -> _Place:
+        asked = None if prompt.waiting is None else place_of(prompt.waiting)
+        if asked is not None:
+            number, tag = asked
+            return _Place(prompt.turn_id, number - 1, tag)
         if not prompt.resume:
             return _Place(prompt.turn_id)
         if self._reached is not None and self._reached.turn_id == prompt.turn_id:
@@ -270,8 +283,11 @@ class _Turn:
             self._answer = answer
             self._bell.set()
 
-    async def perform(self, moves: Play) -> Outcome | None:
-        """Do what a step's player says. Returns the outcome if that ends the turn."""
+    async def perform(self, moves: Play, waiting: str | None = None) -> Outcome | None:
+        """Do what a step's player says. Returns the outcome if that ends the turn.
+
+        What comes before it waits for an answer about `waiting` has been done.
+        """
         start = trio.current_time()
         answer: Any = None
         while True:
@@ -280,6 +296,13 @@ class _Turn:
             except StopIteration:
                 return None
             answer = None
+            match move:
+                case Wait(about=about) if about == waiting:
+                    waiting = None
+                case _ if waiting is not None:
+                    continue
+                case _:
+                    pass
             match move:
                 case Emit(events):
                     await self._emit(events)
