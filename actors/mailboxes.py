@@ -14,5 +14,6 @@ _EDGES = {"connection": AtBound.WAIT, "agent": AtBound.WAIT, "outside": AtBound.
 #: For actors that answer for a channel.
 CHANNEL = MailboxSpec(items=4096, size=32 << 20, at_bound=_EDGES)
 
-#: For a connection: what its peer sent and it has not looked at.
-CONNECTION = MailboxSpec(items=1024, size=128 << 20, at_bound={"reader": AtBound.WAIT})
+#: For a connection: what its peer sent and it has not looked at. Behind more than this a ping waits
+#: unread, so it is wide enough for whatever a client may send at once.
+CONNECTION = MailboxSpec(items=16_384, size=128 << 20, at_bound={"reader": AtBound.WAIT})
