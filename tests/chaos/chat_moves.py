@@ -160,24 +160,28 @@ def go_back(walk: Walk, screen: Screen, dice: Random) -> None:
 
 def run_tool(walk: Walk, screen: Screen, dice: Random) -> None:
     """A client goes on with a call of its tool, or ends it; sometimes one that is another's."""
-    if (shown := screen.a_chat(dice)) is None:
+    if (shown := screen.a_chat(dice)) is None or shown[1].active_turn is None:
         return
-    uri, chat = shown
-    calls = [call for call in calls_of(chat) if _is_of(call, screen.name) or dice.random() < 0.1]
-    if not calls or chat.active_turn is None:
+    uri, turn = shown[0], shown[1].active_turn.id
+    names = [each.name for each in walk.screens]
+    calls = [call for call in calls_of(shown[1]) if _owner(call) in names]
+    if not calls:
         return
     call: Any = dice.choice(calls)
-    names: dict[str, Any] = {"turn_id": chat.active_turn.id, "tool_call_id": call.tool_call_id}
-    if dice.random() < 0.6:
+    owner = walk.screens[names.index(_owner(call))]
+    if dice.random() < 0.9 and uri in owner.stores("chat"):
+        screen = owner
+    fields: dict[str, Any] = {"turn_id": turn, "tool_call_id": call.tool_call_id}
+    if dice.random() < 0.5:
         content = (ToolResultTextContent(text="half"),)
-        screen.dispatch(uri, act.ChatToolCallContentChangedAction(**names, content=content))
+        screen.dispatch(uri, act.ChatToolCallContentChangedAction(**fields, content=content))
         return
     result = ToolCallResult(success=dice.random() < 0.8, past_tense_message="Opened it")
-    screen.dispatch(uri, act.ChatToolCallCompleteAction(**names, result=result))
+    screen.dispatch(uri, act.ChatToolCallCompleteAction(**fields, result=result))
 
 
-def _is_of(call: Any, name: str) -> bool:
-    return getattr(call.contributor, "client_id", None) == name
+def _owner(call: Any) -> Any:
+    return getattr(call.contributor, "client_id", None)
 
 
 # ---- what waits, and what is typed --------------------------------------------------------------

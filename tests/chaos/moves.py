@@ -127,7 +127,7 @@ MOVES: Mapping[Move, int] = {
     chats.draft: 14,
     chats.narrow: 6,
     sessions.mark: 16,
-    sessions.take_part: 14,
+    sessions.take_part: 20,
     sessions.configure: 3,
     sessions.place: 8,
     sessions.set_up: 10,

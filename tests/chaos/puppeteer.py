@@ -201,7 +201,7 @@ class Puppeteer:
         self._calls += 1
         call = f"call{self._calls}"
         begin = (ev.ToolStarted(call, "shell", "Run"), ev.ToolInputChunk(call, '{"command":'))
-        if dice.random() < 0.2:
+        if dice.random() < 0.4:
             puppet.say(ev.ClientToolCalled(call, "open", "Open", "{}"))
             return  # its client's to run
         calls[call] = False

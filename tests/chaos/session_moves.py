@@ -55,7 +55,7 @@ def take_part(walk: Walk, screen: Screen, dice: Random) -> None:
         return
     action: Any = sess.SessionActiveClientRemovedAction(client_id=screen.name)
     if dice.random() < 0.7:
-        tools = (ToolDefinition(name="open"),) if dice.random() < 0.7 else ()
+        tools = (ToolDefinition(name="open"),) if dice.random() < 0.9 else ()
         client = SessionActiveClient(client_id=screen.name, tools=tools)
         action = sess.SessionActiveClientSetAction(active_client=client)
     screen.dispatch(shown[0], action)

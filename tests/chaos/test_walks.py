@@ -63,7 +63,7 @@ def _text(error: BaseException) -> str:
 #: Kinds of channels that are served: what clients may say there has to be taken now and then.
 _SERVED = {"root", "session", "chat", "annotations"}
 #: Walks in which the rarest action has to come up.
-_ENOUGH = 40
+_ENOUGH = 30
 
 
 def test_walks_have_every_action_that_clients_may_dispatch() -> None:
@@ -73,7 +73,8 @@ def test_walks_have_every_action_that_clients_may_dispatch() -> None:
     theirs = {name: info for name, info in ACTIONS.items() if info.client_may_dispatch}
     wanted = {name for name, info in theirs.items() if info.channel in _SERVED}
     for seed in range(_ENOUGH):
-        verdict = walk(scenario(seed))
+        # Undisturbed, as most of what is dispatched in trouble is refused.
+        verdict = walk(attrs.evolve(scenario(seed), kills=(), faults=Plan((), seed=seed)))
         played.update(verdict.played)
         taken.update(verdict.taken)
         if theirs.keys() <= played.keys() and wanted <= taken.keys():
