@@ -163,13 +163,13 @@ async def test_a_host_that_stops_tells_its_connections() -> None:
         assert (await ann.ended()).code == 1001
 
 
-async def test_b02_a_ping_overtakes_thousands_of_dispatches() -> None:
+async def test_b02_a_ping_overtakes_a_thousand_dispatches() -> None:
     """It says that the host is there, so it must not wait for what the client itself has sent."""
     async with running_host() as host:
         ann = await room(host)
         (path,) = host.system.registry.children("connections")
         sys.suspend(host.system.ref(path))
-        for number in range(5000):
+        for number in range(1200):
             await ann.dispatch(S, {"type": "session/titleChanged", "title": f"Title {number}"})
         await ann.request("ping", channel=ROOT)
         sys.resume(host.system.ref(path))
