@@ -44,7 +44,10 @@ def restore_tables(kept: Kept, ledger: Ledger, clients: Clients, window: ReplayW
         entry.windowed, entry.page = each.windowed, each.page
         window.add(entry)
     for facts in kept.clients:
-        clients.admit(_client(facts, kept.seq))
+        record = _client(facts, kept.seq)
+        clients.admit(record)
+        if facts.left_at is None:  # or it would seem to have left anew at each start
+            clients.touch(record)
     clients.forget_unreachable(window)
 
 
