@@ -125,9 +125,8 @@ class Chat(Actor[Incoming]):
         self._resumes = False
         #: What the agent waited for in it when the host was left.
         self._waiting: Waiting | None = None
-        self._engine = Engine(
-            lambda: self._agent, channel, partial(open_request, host, channel), self._start_aside
-        )
+        request, room = partial(open_request, host, channel), host.ledger.room
+        self._engine = Engine(lambda: self._agent, channel, room, request, self._start_aside)
         self._patience = Patience(host, self._engine, self)
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
@@ -384,7 +383,7 @@ class Chat(Actor[Incoming]):
     # ---- the agent ---------------------------------------------------------------------------
 
     def _start_aside(self, backend: Backend, opened: int) -> Aside:
-        aside = Aside(backend, opened, self.ref)
+        aside = Aside(backend, opened, self._engine.room, self.ref)
         aside.helper = self.spawn(aside.run, name=f"aside {opened}", kind="agent")
         return aside
 

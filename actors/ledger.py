@@ -193,6 +193,8 @@ class Ledger:
         self.on_work: Callable[[], None] = _nothing
         #: Why nothing can be kept at the moment, in words; None: all is well.
         self.failing: str | None = None
+        #: Nothing ever will be: the host comes to its end.
+        self.is_ruined = False
         self.room = Room()
         self._next_key = next_key
 

@@ -93,13 +93,13 @@ class Recorder:
         ledger = self._ledger
         entries = [each for each in items if isinstance(each, Entry)]
         moved: dict[int, Channel] = {
-            each.key: each for each in ledger.noted.values() if _is_kept(each)
+            each.key: each for each in ledger.noted.values() if is_kept(each)
         }
         since: dict[int, int] = {}
         envelopes = []
         for entry in entries:
             channel = entry.channel
-            if not _is_kept(channel):
+            if not is_kept(channel):
                 continue
             envelopes.append(_envelope(entry))
             if entry.audience is None:
@@ -160,12 +160,13 @@ class Recorder:
             self._swept = taken.batch.evicted
 
 
-def _is_kept(channel: Channel) -> bool:
+def is_kept(channel: Channel) -> bool:
+    """Whether the journal is told of it."""
     return not channel.closed and channel.kind not in _FLEETING
 
 
 def _is_told(channel: Channel, known: _Known) -> bool:
-    return not _is_kept(channel) or (
+    return not is_kept(channel) or (
         known.notes is channel.notes
         and known.used == len(channel.used)
         and known.place == _place(channel)
@@ -264,4 +265,4 @@ def _client(record: ClientRecord) -> ClientFacts:
     )
 
 
-__all__ = ["Recorder", "Taken", "is_busy"]
+__all__ = ["Recorder", "Taken", "is_busy", "is_kept"]

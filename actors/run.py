@@ -5,7 +5,8 @@ backend lives, for what it says that belongs to no turn.
 
 The chat stays free to take confirmations, cancels and pending messages while its agent talks,
 because these tasks only send messages to it: what the agent says, and that it is over. The agent is
-slowed down by a chat that is behind, since sending waits for room in its mailbox.
+slowed down by a chat that is behind, since sending waits for room in its mailbox, and by a journal
+that is: what it says is not taken while too much waits there.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from actors.messages import (
     RunOver,
 )
 from actors.outputs import weight
+from actors.room import Room
 from actors.waits import Waits
 from ahpd.agents.events import Event, Failed, Outcome, Stopped, ToolFinished, ToolOutput, WorkerSays
 from ahpd.agents.port import Agent, AgentFailed, Answer, Backend, OpenRequest, Prompt, Tunable
@@ -64,16 +66,18 @@ class Engine:
     `agent` and `request` say whose it is and what it is to be opened for, and are asked each time:
     that may have changed, or there may be no session any more.
     `start_aside` starts the task for what it says beside the turns, when it is opened as the one
-    with that number.
+    with that number. In `room` what it says waits for the journal.
     """
 
     def __init__(
         self,
         agent: Callable[[], Agent],
         channel: Channel,
+        room: Room,
         request: Callable[[], OpenRequest],
         start_aside: Callable[[Backend, int], Aside],
     ) -> None:
+        self.room = room
         self._agent = agent
         self._channel = channel
         self._request = request
@@ -168,9 +172,10 @@ def _works_as(request: OpenRequest) -> tuple[object, ...]:
 class Aside:
     """The task for what a backend says that belongs to no turn."""
 
-    def __init__(self, backend: Backend, opened: int, chat: Ref[Any]) -> None:
+    def __init__(self, backend: Backend, opened: int, room: Room, chat: Ref[Any]) -> None:
         self._backend = backend
         self._opened = opened
+        self._room = room
         self._chat = chat
         self._over = trio.Event()
         self.helper: Helper | None = None
@@ -194,6 +199,7 @@ class Aside:
                 await self._chat.send(AsideFailed(self._opened, outcome))
 
     async def _say(self, events: Sequence[Event]) -> None:
+        await self._room.wait()
         await self._chat.send(AsideSays(self._opened, events), cost=_weight(events))
 
     async def end(self) -> None:
@@ -211,6 +217,7 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
     """
 
     async def say(events: Sequence[Event]) -> None:
+        await engine.room.wait()
         await chat.send(AgentSays(run.number, events), cost=_weight(events))
 
     outcome: Outcome

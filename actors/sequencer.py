@@ -6,14 +6,16 @@ goes on, when it is started again, exactly where it was. What may or may not hav
 written again: the journal skips what it has.
 
 While the journal fails nothing is let out, and nothing is lost: it is tried again until it works.
-What comes in meanwhile waits, up to a bound at which the edges stop reading (`Ledger.room`).
+What comes in meanwhile waits, up to a bound at which the edges stop reading (`Ledger.room`). When
+the journal is damaged so that it takes nothing any more, the host is stopped: what waits was never
+said to anybody, and what was said is in the file.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import attrs
@@ -54,6 +56,8 @@ class Sequencer(Actor[Work]):
         self._journal = journal
         self._sync_is_due = False
         self._write_from = -math.inf
+        #: Why the last sync failed.
+        self._unsafe: str | None = None
 
     async def on_start(self) -> None:
         """Go on where the last incarnation stopped."""
@@ -79,7 +83,10 @@ class Sequencer(Actor[Work]):
                 self._write_from = trio.current_time() + self._host.settings.pace
                 count = len(queue)
                 taken = recorder.take(queue)
-                recorder.kept(taken, await self._write(taken))
+                sizes = await self._write(taken)
+                if sizes is None:
+                    return
+                recorder.kept(taken, sizes)
                 self._sync_soon()
             else:
                 count = len(queue)
@@ -92,14 +99,15 @@ class Sequencer(Actor[Work]):
                 if place % GROUP == GROUP - 1:
                     await trio.lowlevel.checkpoint()
 
-    async def _write(self, taken: Taken) -> dict[int, int]:
-        """Write, as often as it takes. Raises `JournalDamaged`."""
+    async def _write(self, taken: Taken) -> Mapping[int, int] | None:
+        """Write, as often as it takes; None when no number of times is enough."""
         ledger, wait = self._ledger, RETRY_AFTER
         while True:
             try:
                 sizes = await self._journal.write(taken.batch)
-            except JournalDamaged:
-                raise
+            except JournalDamaged as error:
+                self._give_up(error)
+                return None
             except JournalFailed as error:
                 if ledger.failing != str(error):
                     _log.error("nothing can be kept, so nothing is said: %s", error)
@@ -110,7 +118,14 @@ class Sequencer(Actor[Work]):
             if ledger.failing is not None:
                 _log.warning("the journal works again")
                 ledger.failing = None
-            return dict(sizes)
+            return sizes
+
+    def _give_up(self, error: JournalDamaged) -> None:
+        ledger = self._ledger
+        if not ledger.is_ruined:
+            _log.error("nothing can be kept any more, so the host is stopped: %s", error)
+            ledger.failing, ledger.is_ruined = str(error), True
+            self.system.stop(f"the journal: {error}")
 
     def _sync_soon(self) -> None:
         if not self._sync_is_due:
@@ -124,7 +139,12 @@ class Sequencer(Actor[Work]):
         try:
             await self._journal.sync()
         except JournalFailed as error:
-            _log.warning("what was written last is not safe from a loss of power yet: %s", error)
+            if self._unsafe != str(error):
+                self._unsafe = str(error)
+                _log.warning("what was written last is not safe from a loss of power: %s", error)
+            self._sync_soon()
+        else:
+            self._unsafe = None
 
     def _release(self, item: Entry | Callable[[], None]) -> None:
         if not isinstance(item, Entry):

@@ -1,20 +1,21 @@
-"""Asking a running daemon something, over its Unix socket."""
+"""Asking a running daemon what only its owner may, over its Unix socket.
+
+No `initialize` comes first: its answer has a place in the order of all others, and waits with them
+while the journal fails.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import uuid4
 
 import click
 import trio
 
-from ahpd import __version__
 from ahpd.cli import exits
 from ahpd.cli.reach import unix_address
 from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.model import JSON
-from ahpd.protocol.uris import ROOT
 
 #: Seconds that the daemon may take for one answer.
 ANSWER_WITHIN = 30.0
@@ -33,7 +34,7 @@ class Refusal(click.ClickException):
 
 
 def ask(unix: str, *requests: tuple[str, dict[str, JSON]], within: float = ANSWER_WITHIN) -> Any:
-    """Say hello, ask these in order, and return their results. For programs that do not run trio.
+    """Ask these private requests in order, and return their results. For programs without trio.
 
     Raises `NoAnswer` and `Refusal`.
     """
@@ -46,12 +47,6 @@ async def _ask(
     from ahpd.client.rpc import ConnectionLost, Peer, RequestTimeout  # noqa: PLC0415
     from ahpd.transports.connect import ConnectFailed, connect  # noqa: PLC0415
 
-    hello: dict[str, JSON] = {
-        "channel": ROOT,
-        "protocolVersions": ["1.0.0"],
-        "clientId": f"ahpd-{uuid4().hex}",
-        "clientInfo": {"name": "ahpd", "version": __version__},
-    }
     results: list[JSON] = []
     failure: click.ClickException | None = None
     async with trio.open_nursery() as nursery:
@@ -59,7 +54,7 @@ async def _ask(
             transport = await connect(nursery, unix_address(unix))
             peer = Peer(transport, lambda _method, _params: None)
             nursery.start_soon(peer.run)
-            for method, params in (("initialize", hello), *requests):
+            for method, params in requests:
                 results.append(await peer.request(method, params, within=within))
         except (ConnectFailed, ConnectionLost, RequestTimeout) as error:
             failure = NoAnswer(f"the daemon does not answer: {error}")
@@ -68,4 +63,4 @@ async def _ask(
         nursery.cancel_scope.cancel(reason="all is answered")
     if failure is not None:
         raise failure
-    return results[1:]
+    return results

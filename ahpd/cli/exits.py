@@ -24,6 +24,8 @@ ALREADY_RUNNING: Final = 7
 CANNOT_SERVE: Final = 8
 #: The daemon did not stop when it was asked to, and was killed.
 KILLED: Final = 9
+#: The journal is damaged, or no journal of this version's.
+JOURNAL_UNUSABLE: Final = 10
 #: The peer on standard input sent what no host can go on from: a message over the limit.
 PEER_BROKE: Final = 65
 #: A part of the host that it cannot be without failed too often.

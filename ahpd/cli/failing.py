@@ -15,6 +15,7 @@ from ahpd.daemon.errors import (
     CannotServe,
     ConfigError,
     HostFailed,
+    JournalUnusable,
     PeerBroke,
     StateError,
 )
@@ -57,6 +58,8 @@ def _code(error: Exception) -> int:
     match error:
         case AlreadyRunning():
             return exits.ALREADY_RUNNING
+        case JournalUnusable():
+            return exits.JOURNAL_UNUSABLE
         case CannotServe():
             return exits.CANNOT_SERVE
         case PeerBroke():

@@ -49,18 +49,16 @@ def _ask(unix: str, facts: dict[str, Any]) -> str | None:
     """Add what only the daemon knows; why it does not say, if so."""
     from ahpd.cli.asking import NoAnswer, Refusal, ask  # noqa: PLC0415
     from ahpd.daemon.control import STATUS  # noqa: PLC0415
-    from ahpd.protocol.uris import ROOT  # noqa: PLC0415
 
     try:
-        listed, own = ask(
-            unix, ("listSessions", {"channel": ROOT}), (STATUS, {}), within=ANSWER_WITHIN
-        )
+        [own] = ask(unix, (STATUS, {}), within=ANSWER_WITHIN)
     except (NoAnswer, Refusal) as error:
         return error.message
     facts["answers"] = True
-    facts["sessions"] = len(listed["items"])
+    facts["sessions"] = own["sessions"]
     facts["connections"] = own["connections"] - 1  # one of them was ours
     facts["parked"] = own["parked"]
+    facts["journal"] = own["journal"]
     return None
 
 
@@ -79,6 +77,11 @@ def _as_text(facts: dict[str, Any], problem: str | None) -> str:
         rows.append(("problem", problem))
     else:
         rows += [("sessions", facts["sessions"]), ("connections", facts["connections"])]
+        failing = facts["journal"]["failing"]
+        if failing is not None:
+            waiting = facts["journal"]["waitingBytes"]
+            rows.append(("journal", f"nothing can be kept, so nothing is said: {failing}"))
+            rows.append(("", f"{waiting} bytes wait; it goes on by itself when that is mended"))
         rows += [("set aside", f"{path}  (ahpd restart {path})") for path in facts["parked"]]
     return "\n".join(f"{name:<12}{value}" for name, value in rows)
 

@@ -1,9 +1,12 @@
 """What only the owner of the process may say: requests on the Unix socket and on stdio.
 
 They look like any other JSON-RPC request, under names that are not the protocol's, and are served
-before `initialize` too; on every other transport they are unknown methods.
+before `initialize` too, and while the journal fails; on every other transport they are unknown
+methods.
 
-* ``x-ahpd/status`` -> ``{"connections": n, "parked": [path, ...]}``
+* ``x-ahpd/status`` -> ``{"connections": n, "parked": [path, ...], "sessions": n, "journal":
+  {"failing": why or null, "waitingBytes": n}}``
+* ``x-ahpd/channels`` -> the URIs of the channels that are loaded, and are kept in the journal.
 * ``x-ahpd/restartActor`` ``{"path": p}`` -> ``null`` once the actor at `p` is up again; -32008 when
   there is none, -32603 when it did not come up.
 """
@@ -15,6 +18,8 @@ from contextlib import suppress
 
 import trio
 
+from actors.host import Host
+from actors.recording import is_kept
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import BadFrame, Request, failure, parse, success
@@ -27,6 +32,7 @@ from supervisors import ChildInfo, NoSuchChild, SupervisorsError, System
 PREFIX = "x-ahpd/"
 STATUS = PREFIX + "status"
 RESTART_ACTOR = PREFIX + "restartActor"
+CHANNELS = PREFIX + "channels"
 #: Asked of the connection by this module alone: what was asked before has been answered.
 _SETTLED = PREFIX + "settled"
 
@@ -45,10 +51,11 @@ class PrivateTransport:
     answered: a request of its own follows the peer's last one, and the answer is waited for.
     """
 
-    def __init__(self, inner: Transport, system: System) -> None:
+    def __init__(self, inner: Transport, system: System, host: Host | None = None) -> None:
         self.peer = inner.peer
         self._inner = inner
         self._system = system
+        self._host = host
         self._sending = trio.Lock()
         #: The peer ended its stream; None while it has not.
         self.end: TransportClosed | None = None
@@ -113,7 +120,7 @@ class PrivateTransport:
         if not isinstance(request, Request) or not request.method.startswith(PREFIX):
             return False
         try:
-            result = await answer(self._system, request)
+            result = await answer(self._system, self._host, request)
         except ProtocolError as error:
             reply = failure(request.id, error)
         else:
@@ -126,11 +133,13 @@ def _is_marked(text: bytes | str) -> bool:
     return PREFIX in text if isinstance(text, str) else _MARK in text
 
 
-async def answer(system: System, request: Request) -> JSON:
+async def answer(system: System, host: Host | None, request: Request) -> JSON:
     """The result of a private request. A checkpoint. Raises `ProtocolError`."""
     await trio.lowlevel.checkpoint()
     if request.method == STATUS:
-        return _status(system)
+        return {**_status(system), **(_facts(host) if host is not None else {})}
+    if request.method == CHANNELS and host is not None:
+        return [uri for uri, channel in host.ledger.channels.items() if is_kept(channel)]
     if request.method == RESTART_ACTOR:
         path = request.params.get("path")
         if not isinstance(path, str):
@@ -142,7 +151,7 @@ async def answer(system: System, request: Request) -> JSON:
     )
 
 
-def _status(system: System) -> JSON:
+def _status(system: System) -> dict[str, JSON]:
     """How things are at any moment, while the tree is only partly up or is coming down too."""
     parked: list[JSON] = [child.path for _, child in _children(system) if child.phase == "parked"]
     try:
@@ -150,6 +159,14 @@ def _status(system: System) -> JSON:
     except NoSuchChild:  # not up yet, starting again, or parked itself: it holds none
         connections = 0
     return {"connections": connections, "parked": parked}
+
+
+def _facts(host: Host) -> dict[str, JSON]:
+    ledger = host.ledger
+    return {
+        "sessions": len(host.catalogue or ()),
+        "journal": {"failing": ledger.failing, "waitingBytes": ledger.room.taken},
+    }
 
 
 async def _restart(system: System, path: str) -> None:

@@ -22,6 +22,10 @@ class AlreadyRunning(StateError):
         self.pid = pid
 
 
+class JournalUnusable(StateError):
+    """The journal is damaged, another program's or a newer version's. Trying again is no help."""
+
+
 class CannotServe(Exception):
     """The host could not start to take clients: a port is taken, a file cannot be written."""
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ahpd.daemon.config import Config
-from ahpd.daemon.errors import StateError
+from ahpd.daemon.errors import CannotServe, JournalUnusable
 from ahpd.daemon.state import StateFolder
-from ahpd.journal.port import JournalFailed, Kept
+from ahpd.journal.port import JournalDamaged, JournalFailed, Kept
 from ahpd.journal.sqlite import Durability, SqliteJournal, boot_id
 
 
@@ -16,13 +16,15 @@ from ahpd.journal.sqlite import Durability, SqliteJournal, boot_id
 def journal_in(folder: StateFolder, config: Config) -> Iterator[tuple[SqliteJournal, Kept]]:
     """The journal in a folder that is held, and what the host starts from. Blocks.
 
-    Raises `StateError` when the file cannot be used.
+    Raises `JournalUnusable`, and `CannotServe` when it may be usable later.
     """
     journal = SqliteJournal(folder.journal, durability=Durability(config.journal.durability))
     try:
         kept = journal.begin(limit=config.limits.replay_envelopes, boot=boot_id())
+    except JournalDamaged as error:
+        raise JournalUnusable(f"the journal: {error}") from error
     except JournalFailed as error:
-        raise StateError(f"the journal: {error}") from error
+        raise CannotServe(f"the journal: {error}") from error
     try:
         yield journal, kept
     finally:

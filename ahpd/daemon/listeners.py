@@ -128,7 +128,7 @@ class UnixListener(_Refuser):
         """Helper: until the actor ends."""
 
         async def handler(transport: Transport) -> None:
-            private = PrivateTransport(self._wrap(transport), self.system)
+            private = PrivateTransport(self._wrap(transport), self.system, self._host)
             await serve_connection(self.system, self._host, private)
 
         try:

@@ -66,7 +66,7 @@ class StdioListener(Actor[None]):
 
     async def _serve(self) -> None:
         """Helper: until the connection is over, which ends the host."""
-        private = PrivateTransport(self._wrap(self._transport), self.system)
+        private = PrivateTransport(self._wrap(self._transport), self.system, self._host)
         await serve_connection(self.system, self._host, private)
         end = private.end
         self._outcome.ended_by_peer = end is not None

@@ -16,7 +16,7 @@ from actors.caretaker import Caretaker
 from actors.host import Host
 from actors.tree import tree
 from ahpd.daemon import logs
-from ahpd.daemon.errors import CannotServe, ConfigError, HostFailed
+from ahpd.daemon.errors import CannotServe, ConfigError, HostFailed, JournalUnusable
 from ahpd.daemon.launch import Launch
 from ahpd.journal.port import Journal
 from ahpd.transports.port import Transport
@@ -54,7 +54,8 @@ async def run_host(
 ) -> str:
     """Run `host` with `more` children until it is stopped; gives the reason. For the main thread.
 
-    Raises `CannotServe` when one of them said in `boot` why it could not start, else `HostFailed`.
+    Raises `CannotServe` when one of them said in `boot` why it could not start, `JournalUnusable`
+    when that happened on the way, else `HostFailed`.
     """
     caretaker = Caretaker(host)
 
@@ -76,6 +77,8 @@ async def run_host(
         )
     except GaveUp as error:
         raise HostFailed(f"the host gave up: {error}") from error
+    if host.ledger.is_ruined:
+        raise JournalUnusable(f"the journal: {host.ledger.failing}")
     if boot.refusal is not None:
         raise CannotServe(boot.refusal)
     return reason

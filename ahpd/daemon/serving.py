@@ -37,7 +37,8 @@ from supervisors import ChildSpec
 def serve(launch: Launch) -> str:
     """Run a daemon until it is stopped; gives the reason. For the main thread.
 
-    Raises `ConfigError`, `StateError`, `AlreadyRunning`, `CannotServe`, `HostFailed`.
+    Raises `ConfigError`, `StateError`, `AlreadyRunning`, `JournalUnusable`, `CannotServe`,
+    `HostFailed`.
     """
     # What a process that hangs is doing: kill -USR1 has it print the stacks of all threads.
     faulthandler.register(signal.SIGUSR1)

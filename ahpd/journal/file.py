@@ -106,6 +106,8 @@ def faults(path: Path) -> Iterator[None]:
         sentence = _SENTENCES.get(code)
         text = f"{path}: {error}" if sentence is None else sentence.format(path)
         raise JournalFailed(text) from error
+    except UnicodeDecodeError as error:  # the module reads a definition out, and cannot
+        raise JournalDamaged(_DAMAGED[sqlite3.SQLITE_SCHEMA].format(path)) from error
 
 
 # ---- opening ------------------------------------------------------------------------------------

@@ -65,29 +65,63 @@ def unusable(connection: sqlite3.Connection) -> list[tuple[int, str]]:
 
     What belongs to a session of which that is so goes with it.
     """
-    rows = connection.execute("SELECT key, uri, kind, owner, path, busy, place FROM channels")
     bad: dict[int, str] = {}
-    for *columns, place in rows.fetchall():
+    sessions: set[URI] = set()
+    owned: list[tuple[int, URI]] = []
+    for *columns, place in _places(connection):
+        key, uri, kind, owner, *_ = columns
         if checksum(*columns) != place:
-            bad[columns[0]] = "its row in the table of channels cannot be read"
-    if not bad:
-        return []
-    sessions = {
-        uri
-        for key, uri in connection.execute("SELECT key, uri FROM channels WHERE kind = 'session'")
-        if key not in bad
-    }
-    for key, owner in connection.execute("SELECT key, owner FROM channels WHERE owner IS NOT NULL"):
-        if key not in bad and owner not in sessions:
-            bad[key] = "its session cannot be read"
+            bad[key] = "its row in the table of channels cannot be read"
+        elif kind == "session":
+            sessions.add(uri)
+        elif owner is not None:
+            owned.append((key, owner))
+    if bad:
+        why = "its session cannot be read"
+        bad.update((key, why) for key, owner in owned if owner not in sessions)
     return sorted(bad.items())
+
+
+def _places(connection: sqlite3.Connection) -> list[Any]:
+    """Of each channel what `place` is the checksum of, and that."""
+    return connection.execute(
+        "SELECT key, uri, kind, owner, path, busy, place FROM channels NOT INDEXED ORDER BY key"
+    ).fetchall()
+
+
+#: What is in an index too: the table, the columns, and how to read the index alone.
+_INDEXED = (
+    ("channels", "key, uri", "INDEXED BY sqlite_autoindex_channels_1"),
+    ("channels", "key, owner", "INDEXED BY channels_owner WHERE owner IS NOT NULL"),
+    ("envelopes", "seq, channel", "INDEXED BY envelopes_channel"),
+)
+
+
+def wrong_indexes(connection: sqlite3.Connection) -> list[str]:
+    """Tables with an index that would not find all of their rows, or other ones."""
+
+    def pairs(table: str, columns: str, how: str) -> set[tuple[object, ...]]:
+        rows = connection.execute(f"SELECT {columns} FROM {table} {how}").fetchall()
+        return {row for row in rows if row[1] is not None}
+
+    wrong: list[str] = []
+    for table, columns, index in _INDEXED:
+        rows = pairs(table, columns, "NOT INDEXED")
+        try:
+            agree = pairs(table, columns, index) == rows
+        except sqlite3.DatabaseError:
+            agree = False
+        if not agree and table not in wrong:
+            wrong.append(table)
+    return wrong
 
 
 def read_kept(connection: sqlite3.Connection, *, limit: int) -> Kept:
     """What a host starts from; `limit` is how many envelopes can be replayed."""
     meta = read_meta(connection)
     window, evicted = _window(connection, meta.evicted, limit)
-    uris: dict[int, URI] = dict(connection.execute("SELECT key, uri FROM channels").fetchall())
+    places = _places(connection)
+    uris: dict[int, URI] = {key: uri for key, uri, *_ in places}
     return Kept(
         seq=meta.seq,
         next_key=meta.highest_key + 1,
@@ -95,7 +129,7 @@ def read_kept(connection: sqlite3.Connection, *, limit: int) -> Kept:
         window=[each for each in window if each.key in uris],
         uris=uris,
         clients=list(_clients(connection)),
-        sessions=list(_sessions(connection)),
+        sessions=list(_sessions(connection, places)),
         root=next(iter(read_channels(connection, ROOT)), None),
     )
 
@@ -134,16 +168,17 @@ def _clients(connection: sqlite3.Connection) -> Iterator[ClientFacts]:
         yield ClientFacts(client_id, version, left_at, bool(lost), loads(baselines))
 
 
-def _sessions(connection: sqlite3.Connection) -> Iterator[KeptSession]:
+def _sessions(connection: sqlite3.Connection, places: Sequence[Any]) -> Iterator[KeptSession]:
     of: dict[URI, list[URI]] = {}
     busy: set[URI] = set()
-    rows = connection.execute("SELECT owner, uri, busy FROM channels WHERE owner IS NOT NULL")
-    for owner, uri, is_busy in rows:
-        of.setdefault(owner, []).append(uri)
-        if is_busy:
-            busy.add(owner)
+    for _, uri, _, owner, _, is_busy, _ in places:
+        if owner is not None:
+            of.setdefault(owner, []).append(uri)
+            if is_busy:
+                busy.add(owner)
     rows = connection.execute(
-        "SELECT key, uri, summary, busy FROM channels WHERE kind = 'session' ORDER BY key"
+        "SELECT key, uri, summary, busy FROM channels NOT INDEXED WHERE kind = 'session'"
+        " ORDER BY key"
     )
     for key, uri, sealed, is_busy in rows:
         try:

@@ -38,7 +38,7 @@ import trio
 
 from ahpd.journal.file import connect, faults
 from ahpd.journal.port import Batch, JournalFailed, Kept, KeptChannel
-from ahpd.journal.reading import read_channels, read_kept, read_meta, unusable
+from ahpd.journal.reading import read_channels, read_kept, read_meta, unusable, wrong_indexes
 from ahpd.journal.writing import Writer, put_meta, set_aside
 from ahpd.protocol.uris import URI
 
@@ -110,6 +110,9 @@ class SqliteJournal:
             raise
 
     def _begin(self, connection: sqlite3.Connection, limit: int, boot: str) -> Kept:
+        for table in wrong_indexes(connection):
+            _log.error("an index of the table %s was damaged, and is made anew", table)
+            connection.execute(f"REINDEX {table}")
         for key, why in unusable(connection):
             _log.error("channel %d: set aside, and its bytes kept in the journal: %s", key, why)
             set_aside(connection, key, why)

@@ -120,10 +120,12 @@ class Writer:
             count = len(state.turns)
             state = state.evolve(turns=Turns())
         text = dumps(state.wire())
-        self._connection.execute(
+        cursor = self._connection.execute(
             "UPDATE channels SET at = ?, state = ?, turns = ?, crc = ? WHERE key = ?",
             (at.seq, text, count, checksum(at.key, at.seq, text, count), at.key),
         )
+        if cursor.rowcount != 1:  # then the actions that lead to it must not go either
+            raise sqlite3.DatabaseError(f"there is no row of the channel {at.key}")
         self._connection.execute(
             "DELETE FROM envelopes WHERE channel = ? AND seq <= ?",
             (at.key, min(at.seq, self._swept)),
