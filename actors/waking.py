@@ -34,6 +34,10 @@ async def wake(host: Host, journal: Journal, find: Find, uri: URI) -> Channel | 
     found = restore_session(kept, free_base(find, uri), host.recorder, summaries.get(uri))
     lost = [(each.key, each.uri, why) for each, why in found.damaged]
     session = found.session
+    here = {each.uri for each in found.channels}
+    #: Chats that the session names and that are not there.
+    gone = [] if session is None else [each.resource for each in session.state.chats]
+    gone = [uri for uri in gone if uri not in here]
     if session is None or all(is_worker(chat.state) for chat in found.chats):
         why = "the rest of its session cannot be read"
         lost += [(each.key, each.uri, why) for each in found.channels]
@@ -52,7 +56,7 @@ async def wake(host: Host, journal: Journal, find: Find, uri: URI) -> Channel | 
     if host.ledger.find(annotations_of(uri)) is None:
         host.clients.channel_closed(annotations_of(uri))
         open_annotations(host, uri, supervisor_of(session))
-    for _, what, _ in lost:
+    for what in gone:
         _take_out(host, session, found, what)
     return session
 

@@ -66,6 +66,9 @@ CREATE TABLE damaged(
     at TEXT NOT NULL, why TEXT NOT NULL, kept TEXT NOT NULL, row BLOB NOT NULL);
 """
 
+#: Bytes that every SQLite file begins with.
+_HEADER = 100
+
 #: Seconds that a file which somebody else locks is waited for.
 _LOCKED_WITHIN = 2.0
 
@@ -122,6 +125,8 @@ def connect(path: Path, *, synchronous: str) -> sqlite3.Connection:
     with faults(path):
         try:
             path.touch(mode=0o600)
+            if 0 < path.stat().st_size < _HEADER:  # SQLite would take that for nothing at all
+                raise JournalDamaged(_DAMAGED[sqlite3.SQLITE_NOTADB].format(path))
         except OSError as error:
             raise JournalFailed(f"{path} cannot be opened: {error.strerror}") from error
         connection = sqlite3.connect(

@@ -61,18 +61,19 @@ def read_meta(connection: sqlite3.Connection) -> Meta:
 
 
 def unusable(connection: sqlite3.Connection) -> list[tuple[int, str]]:
-    """Keys of channels that nobody can load, and why: the row does not say whose it is.
+    """Keys of channels that nobody can load, and why, as far as that does not show at the load.
 
-    What belongs to a session of which that is so goes with it.
+    So it is when a row does not say what it belongs to. What belongs to a session of which that is
+    so goes with it. To be asked before indexes are made anew.
     """
-    bad: dict[int, str] = {}
+    bad = dict.fromkeys(_without_their_last(connection), "what happened last in it cannot be read")
     sessions: set[URI] = set()
     owned: list[tuple[int, URI]] = []
     for *columns, place in _places(connection):
         key, uri, kind, owner, *_ = columns
         if checksum(*columns) != place:
             bad[key] = "its row in the table of channels cannot be read"
-        elif kind == "session":
+        elif kind == "session" and key not in bad:
             sessions.add(uri)
         elif owner is not None:
             owned.append((key, owner))
@@ -80,6 +81,34 @@ def unusable(connection: sqlite3.Connection) -> list[tuple[int, str]]:
         why = "its session cannot be read"
         bad.update((key, why) for key, owner in owned if owner not in sessions)
     return sorted(bad.items())
+
+
+def _without_their_last(connection: sqlite3.Connection) -> set[int]:
+    """Channels to which an action may belong that is in no snapshot, and cannot be read.
+
+    They have to be known before anything is swept: the row could be taken for another channel's.
+    """
+    spoiled: dict[int, set[int]] = {}
+    for *columns, crc in connection.execute(f"SELECT {_RUN} FROM envelopes NOT INDEXED"):
+        if checksum(*columns) != crc:
+            seq, _, channel, *_ = columns
+            spoiled.setdefault(seq, set()).add(channel)
+    if not spoiled:
+        return set()
+    try:
+        rows = connection.execute("SELECT seq, channel FROM envelopes INDEXED BY envelopes_channel")
+        for seq, key in rows:
+            if seq in spoiled:
+                spoiled[seq].add(key)
+    except sqlite3.DatabaseError:
+        pass  # then what the rows say themselves is all there is
+    found: set[int] = set()
+    for seq, keys in spoiled.items():
+        for key in keys:
+            row = connection.execute("SELECT at FROM channels WHERE key = ?", (key,)).fetchone()
+            if row is not None and not row[0] >= seq:
+                found.add(key)
+    return found
 
 
 def _places(connection: sqlite3.Connection) -> list[Any]:

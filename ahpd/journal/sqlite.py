@@ -110,10 +110,11 @@ class SqliteJournal:
             raise
 
     def _begin(self, connection: sqlite3.Connection, limit: int, boot: str) -> Kept:
+        bad = unusable(connection)
         for table in wrong_indexes(connection):
             _log.error("an index of the table %s was damaged, and is made anew", table)
             connection.execute(f"REINDEX {table}")
-        for key, why in unusable(connection):
+        for key, why in bad:
             _log.error("channel %d: set aside, and its bytes kept in the journal: %s", key, why)
             set_aside(connection, key, why)
         kept, meta = read_kept(connection, limit=limit), read_meta(connection)

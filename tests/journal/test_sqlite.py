@@ -9,7 +9,6 @@ import attrs
 import pytest
 
 from ahpd.journal import sqlite as adapter
-from ahpd.journal.file import checksum, seal, unseal
 from ahpd.journal.port import (
     Batch,
     ChannelFacts,
@@ -19,6 +18,7 @@ from ahpd.journal.port import (
     StateAt,
 )
 from ahpd.journal.sqlite import JUMP, Durability
+from ahpd.journal.sums import checksum, seal, unseal
 from ahpd.protocol.annotations import AnnotationsState
 from ahpd.protocol.chat import ChatState, Turn, Turns
 from ahpd.protocol.codec import decode
