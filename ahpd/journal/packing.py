@@ -25,6 +25,8 @@ COLUMNS = (
     " crc INTEGER NOT NULL"
 )
 
+_ROW = "slot, count, ids, texts, crc"
+
 
 def span_of(key: int) -> tuple[int, int]:
     """The slots of a channel: from, and before."""
@@ -65,13 +67,22 @@ def _put(
 def _pack(connection: sqlite3.Connection, table: str, slot: int) -> None:
     """Make one row of the full span that begins at a slot."""
     rows = connection.execute(
-        f"SELECT ids, texts FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot",
+        f"SELECT {_ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot",
         (slot, slot + SPAN),
     ).fetchall()
-    ids = [id for names, _ in rows for id in _ids(names)]
-    texts = [each for _, each in rows if each is not None]
+    for row in rows:
+        _check(table, row)
+    ids = [id for _, _, names, _, _ in rows for id in _ids(names)]
+    texts = [each for _, _, _, each, _ in rows if each is not None]
     connection.execute(f"DELETE FROM {table} WHERE slot >= ? AND slot < ?", (slot, slot + SPAN))
     _put(connection, table, slot, ids, b"\n".join(texts) if texts else None)
+
+
+def _check(table: str, row: Sequence[object]) -> None:
+    """What is written again must not get a new checksum over what was damaged meanwhile."""
+    *columns, crc = row
+    if checksum(*columns) != crc:
+        raise sqlite3.DatabaseError(f"{table}: the row {row[0]} is not what was written")
 
 
 def _ids(names: bytes) -> list[str]:
@@ -84,13 +95,13 @@ def cut(connection: sqlite3.Connection, table: str, key: int, length: int) -> No
     """Leave the first `length` items."""
     first, end = key * SLOTS + length, (key + 1) * SLOTS
     row = connection.execute(
-        f"SELECT slot, count, ids, texts FROM {table} WHERE slot >= ? AND slot < ?"
-        " ORDER BY slot DESC LIMIT 1",
+        f"SELECT {_ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot DESC LIMIT 1",
         (key * SLOTS, first),
     ).fetchone()
     connection.execute(f"DELETE FROM {table} WHERE slot >= ? AND slot < ?", (first, end))
     if row is not None and row[0] + row[1] > first:
-        slot, _, names, texts = row
+        _check(table, row)
+        slot, _, names, texts, _ = row
         left = first - slot
         part = None if texts is None else b"\n".join(texts.split(b"\n")[:left])
         _put(connection, table, slot, _ids(names)[:left], part)
@@ -101,8 +112,7 @@ def read(
 ) -> list[tuple[int, bytes, bytes | None]]:
     """The rows, as (count, ids, texts). Raises `ValueError` when they are not what was written."""
     rows = connection.execute(
-        f"SELECT slot, count, ids, texts, crc FROM {table} WHERE slot >= ? AND slot < ?"
-        " ORDER BY slot",
+        f"SELECT {_ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot",
         span_of(key),
     ).fetchall()
     place = key * SLOTS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import attrs
@@ -60,13 +60,30 @@ def read_meta(connection: sqlite3.Connection) -> Meta:
     )
 
 
-def unusable(connection: sqlite3.Connection) -> list[tuple[int, str]]:
-    """Keys of channels that nobody can load, and why, as far as that does not show at the load.
+@attrs.frozen
+class Survey:
+    """What is wrong with a file, as far as that would not show when a channel is loaded.
 
-    So it is when a row does not say what it belongs to. What belongs to a session of which that is
-    so goes with it. To be asked before indexes are made anew.
+    `channels`: keys of those that nobody can load, and why. `indexes`: tables with one that would
+    lead astray. `is_sound`: nothing at all is, so the highest number in the file can be believed.
     """
-    bad = dict.fromkeys(_without_their_last(connection), "what happened last in it cannot be read")
+
+    channels: Mapping[int, str]
+    indexes: Sequence[str]
+    is_sound: bool
+
+
+def survey(connection: sqlite3.Connection) -> Survey:
+    """Look at all rows that do not belong to a snapshot. Nothing may have been mended before."""
+    spoiled = _spoiled(connection)
+    channels, indexes = _unusable(connection, spoiled), _wrong_indexes(connection)
+    return Survey(channels, indexes, not (spoiled or channels or indexes))
+
+
+def _unusable(connection: sqlite3.Connection, spoiled: Mapping[int, set[int]]) -> dict[int, str]:
+    """A row does not say what it belongs to; what belongs to a session like that goes with it."""
+    why = "what happened last in it cannot be read"
+    bad = dict.fromkeys(_without_their_last(connection, spoiled), why)
     sessions: set[URI] = set()
     owned: list[tuple[int, URI]] = []
     for *columns, place in _places(connection):
@@ -80,21 +97,18 @@ def unusable(connection: sqlite3.Connection) -> list[tuple[int, str]]:
     if bad:
         why = "its session cannot be read"
         bad.update((key, why) for key, owner in owned if owner not in sessions)
-    return sorted(bad.items())
+    return bad
 
 
-def _without_their_last(connection: sqlite3.Connection) -> set[int]:
-    """Channels to which an action may belong that is in no snapshot, and cannot be read.
-
-    They have to be known before anything is swept: the row could be taken for another channel's.
-    """
+def _spoiled(connection: sqlite3.Connection) -> dict[int, set[int]]:
+    """Envelopes that cannot be read: their numbers, and the channels that they may belong to."""
     spoiled: dict[int, set[int]] = {}
     for *columns, crc in connection.execute(f"SELECT {_RUN} FROM envelopes NOT INDEXED"):
         if checksum(*columns) != crc:
             seq, _, channel, *_ = columns
             spoiled.setdefault(seq, set()).add(channel)
     if not spoiled:
-        return set()
+        return spoiled
     try:
         rows = connection.execute("SELECT seq, channel FROM envelopes INDEXED BY envelopes_channel")
         for seq, key in rows:
@@ -102,6 +116,16 @@ def _without_their_last(connection: sqlite3.Connection) -> set[int]:
                 spoiled[seq].add(key)
     except sqlite3.DatabaseError:
         pass  # then what the rows say themselves is all there is
+    return spoiled
+
+
+def _without_their_last(
+    connection: sqlite3.Connection, spoiled: Mapping[int, set[int]]
+) -> set[int]:
+    """Channels to which an action may belong that is in no snapshot, and cannot be read.
+
+    They have to be known before anything is swept: the row could be taken for another channel's.
+    """
     found: set[int] = set()
     for seq, keys in spoiled.items():
         for key in keys:
@@ -126,7 +150,7 @@ _INDEXED = (
 )
 
 
-def wrong_indexes(connection: sqlite3.Connection) -> list[str]:
+def _wrong_indexes(connection: sqlite3.Connection) -> list[str]:
     """Tables with an index that would not find all of their rows, or other ones."""
 
     def pairs(table: str, columns: str, how: str) -> set[tuple[object, ...]]:

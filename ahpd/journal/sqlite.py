@@ -8,8 +8,8 @@ written since. The file is whole in any case, since WAL frames have checksums an
 left out.
 
 Numbers must not be used again for other content, though: so a host that comes up after a loss of
-power (the machine's boot id is another, and nobody closed the file) goes on well above anything it
-can have given out, and has nothing to replay.
+power (the machine's boot id is another, and nobody closed the file), or on a file in which
+something is damaged, goes on well above anything it can have given out, and has nothing to replay.
 
 **What it costs.** A batch is one transaction, whatever the number of envelopes. A small one is
 committed where it is asked for: that is a copy of a few pages into the kernel's memory, and costs
@@ -38,7 +38,7 @@ import trio
 
 from ahpd.journal.file import connect, faults
 from ahpd.journal.port import Batch, JournalFailed, Kept, KeptChannel
-from ahpd.journal.reading import read_channels, read_kept, read_meta, unusable, wrong_indexes
+from ahpd.journal.reading import read_channels, read_kept, read_meta, survey
 from ahpd.journal.writing import Writer, put_meta, set_aside
 from ahpd.protocol.uris import URI
 
@@ -110,22 +110,26 @@ class SqliteJournal:
             raise
 
     def _begin(self, connection: sqlite3.Connection, limit: int, boot: str) -> Kept:
-        bad = unusable(connection)
-        for table in wrong_indexes(connection):
+        found, meta = survey(connection), read_meta(connection)
+        lost_power = meta.in_use not in ("", boot) and self._durability is not Durability.POWER
+        jumps = lost_power or not (meta.is_sound and found.is_sound)
+        if jumps:
+            # Numbers may have been given out that are not here. They are not used again, also if
+            # this process is killed when what says so has been mended.
+            put_meta(connection, "seq", meta.seq + JUMP)
+        for table in found.indexes:
             _log.error("an index of the table %s was damaged, and is made anew", table)
             connection.execute(f"REINDEX {table}")
-        for key, why in bad:
+        for key, why in found.channels.items():
             _log.error("channel %d: set aside, and its bytes kept in the journal: %s", key, why)
             set_aside(connection, key, why)
-        kept, meta = read_kept(connection, limit=limit), read_meta(connection)
+        kept = read_kept(connection, limit=limit)
         if kept.root is not None and kept.root.damage is not None:
             _log.error("the root channel is begun anew: %s", kept.root.damage)
+            put_meta(connection, "seq", kept.seq)  # its newest envelope may have said it
             set_aside(connection, kept.root.key, kept.root.damage)
-        lost_power = meta.in_use not in ("", boot) and self._durability is not Durability.POWER
-        if lost_power or not meta.is_sound:
-            # Numbers may have been given out that are not here. They are not used again.
-            seq = kept.seq + JUMP
-            kept = attrs.evolve(kept, seq=seq, evicted=seq, window=())
+        if jumps:
+            kept = attrs.evolve(kept, evicted=kept.seq, window=())
         writer = Writer(connection)
         writer.begin(kept.seq, kept.evicted, meta.evicted, kept.next_key, boot)
         self._writer = writer

@@ -269,7 +269,6 @@ async def test_a_text_that_is_no_text_any_more_is_damage_like_any_other(tmp_path
     with opened(path) as (journal, _):
         whole = facts(1, used=("an-id",), attached={"m-id": b"[]"})
         await journal.write(Batch(1, [envelope(1)], [whole], [remarks()]))
-    sql(path, "UPDATE used SET id = CAST(x'ff' AS TEXT)")
     sql(path, "UPDATE envelopes SET audience = CAST(x'ff' AS TEXT)")
     with opened(path) as (journal, kept):
         assert list(kept.window) == []

@@ -234,7 +234,9 @@ async def test_envelopes_go_when_a_snapshot_holds_them_and_no_replay_can_want_th
 
     with opened(path) as (journal, _):
         said = [envelope(n, audience="ann" if n == 3 else None) for n in range(1, 9)]
-        await journal.write(Batch(8, said, [facts()], [remarks(seq=2)]))
+        for each in said:  # what comes in one batch has one row
+            await journal.write(Batch(each.seq, [each], [facts()]))
+        await journal.write(Batch(8, states=[remarks(seq=2)]))
         assert left() == [1, 2, 3, 4, 5, 6, 7, 8]
         await journal.write(Batch(8, evicted=5))
         assert left() == [4, 5, 6, 7, 8]  # those that the snapshot does not hold stay
@@ -244,8 +246,9 @@ async def test_envelopes_go_when_a_snapshot_holds_them_and_no_replay_can_want_th
         assert left() == [8]
     # A window that is smaller than it was: swept at the start, not never.
     with opened(path) as (journal, _):
-        more = [envelope(n) for n in range(9, 13)]
-        await journal.write(Batch(12, more, states=[remarks(seq=12)]))
+        for n in range(9, 13):
+            await journal.write(Batch(n, [envelope(n)]))
+        await journal.write(Batch(12, states=[remarks(seq=12)]))
     with opened(path, limit=2) as (_, kept):
         assert [each.seq for each in kept.window] == [11, 12]
         assert left() == [11, 12]
