@@ -8,8 +8,8 @@ import pytest
 
 #: Walks, and kills of each kind of actor, when nobody says how many: about 40 and 25 s on one core.
 WALKS, KILLS = 50, 50
-#: Walks with restarts of the host.
-RESTARTS = 9
+#: Walks with restarts of the host, and rounds with hosts in processes of their own.
+RESTARTS, ROUNDS = 9, 5
 #: Kills in one test: not all of it overhead, and none takes long.
 PIECE = 50
 
@@ -19,6 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("chaos", "seeded walks")
     group.addoption("--walks", type=int, default=WALKS, help="how many walks, from seed 0 on")
     group.addoption("--restarts", type=int, default=RESTARTS, help="how many with restarts")
+    group.addoption("--rounds", type=int, default=ROUNDS, help="kill -9 on real hosts")
     group.addoption("--first", type=int, default=0, help="the seed of the first walk")
     group.addoption("--seed", type=int, default=None, help="walk this seed only")
     group.addoption("--kills", type=int, default=KILLS, help="kills of each kind of actor")
@@ -32,6 +33,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         kills = option("--kills", KILLS)
         pieces = [range(first, min(first + PIECE, kills)) for first in range(0, kills, PIECE)]
         metafunc.parametrize("kill_seeds", pieces, ids=[f"from {piece[0]}" for piece in pieces])
+    if "round_seed" in metafunc.fixturenames:
+        one, first = option("--seed", None), option("--first", 0)
+        rounds = [one] if one is not None else range(first, first + option("--rounds", ROUNDS))
+        metafunc.parametrize("round_seed", rounds)
     for name, count, file in (
         ("walk_seed", option("--walks", WALKS), "seeds.txt"),
         ("restart_seed", option("--restarts", RESTARTS), "restart_seeds.txt"),

@@ -32,15 +32,15 @@ def contents(host: RunningHost) -> Iterator[str]:
         meant[entry.seq] = loads(entry.params), windowed
     seen: set[int] = set()
     for tap in host.taps.all:
-        for envelope in _envelopes(tap.frames):
+        for envelope in envelopes_of(tap.frames):
             if id(envelope) in seen:
                 continue
             seen.add(id(envelope))
-            if not any(_says(envelope, own) for own in meant.get(int(envelope["serverSeq"]), ())):
+            if not any(says(envelope, own) for own in meant.get(int(envelope["serverSeq"]), ())):
                 yield f"{tap.name}: was told {envelope}, which the host did not say"
 
 
-def _says(told: Any, own: Any) -> bool:
+def says(told: Any, own: Any) -> bool:
     """Whether a client was told what the host said; several deltas may have been joined in one."""
     if told == own or own is None:
         return bool(told == own)
@@ -49,7 +49,8 @@ def _says(told: Any, own: Any) -> bool:
     return ends and bool(rest == own)
 
 
-def _envelopes(frames: list[tuple[Any, Any]]) -> Iterator[Any]:
+def envelopes_of(frames: list[tuple[Any, Any]]) -> Iterator[Any]:
+    """Every envelope that a client was sent, replayed or not."""
     for way, frame in frames:
         if way != "h2c" or not isinstance(frame, dict):
             continue
