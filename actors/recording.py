@@ -67,6 +67,9 @@ class Recorder:
         self._clients = clients
         self._window = window
         self._known: dict[int, _Known] = {}
+        #: Channels about which something was put into a batch of which nobody knows whether it was
+        #: written, because the sequencer failed meanwhile; and the ids of attachments in it.
+        self._unsure: dict[int, set[str]] = {}
         self._swept = window.evicted_up_to
 
     @property
@@ -89,7 +92,11 @@ class Recorder:
     # ---- before the write ----------------------------------------------------------------------
 
     def take(self, items: Iterable[object]) -> Taken:
-        """Everything up to now, `items` being the whole queue. Changes nothing here."""
+        """Everything up to now, `items` being the whole queue.
+
+        Until `kept` is called with it nobody knows whether it was written: what the next one says
+        of these channels is whole, so that it is right either way.
+        """
         ledger = self._ledger
         entries = [each for each in items if isinstance(each, Entry)]
         moved: dict[int, Channel] = {
@@ -111,9 +118,10 @@ class Recorder:
         for key, channel in moved.items():
             before = self._known.get(key) or _Known()
             after = known[key] = attrs.evolve(before, since=before.since + since.get(key, 0))
-            facts = _facts(channel, after)
+            facts = _facts(channel, after, self._unsure.get(key))
             if facts is not None:
                 channels.append(facts)
+                self._unsure.setdefault(key, set()).update(facts.attached)
             if _wants_state(channel, before, after):
                 after.turns = _turns(channel)
                 after.since = 0
@@ -143,6 +151,8 @@ class Recorder:
         for key, size in sizes.items():
             taken.known[key].size = size
         self._known.update(taken.known)
+        for told in taken.batch.channels:
+            self._unsure.pop(told.key, None)
         for key, channel in taken.noted.items():
             # What was noted meanwhile is another value, and still to be told.
             known = self._known.get(key)
@@ -151,6 +161,7 @@ class Recorder:
         for key in taken.gone:
             ledger.gone.pop(key, None)
             self._known.pop(key, None)
+            self._unsure.pop(key, None)
         for record, facts in zip(taken.clients, taken.batch.clients, strict=True):
             if _client(record) == facts:
                 clients.changed.pop(record.client_id, None)
@@ -206,13 +217,18 @@ def _wants_state(channel: Channel, before: _Known, after: _Known) -> bool:
     return _turns(channel) != before.turns or after.since >= max(LEAST, before.size)
 
 
-def _facts(channel: Channel, known: _Known) -> ChannelFacts | None:
-    """What is new of it; None: nothing. `known` becomes what the journal will know."""
+def _facts(channel: Channel, known: _Known, unsure: set[str] | None) -> ChannelFacts | None:
+    """What is new of it; None: nothing. `known` becomes what the journal will know.
+
+    `unsure`: more may have been written than is known, attachments with these ids among it.
+    """
     notes, before, place = channel.notes, known.notes, _place(channel)
-    if before is notes and known.used == len(channel.used) and known.place == place:
+    is_new = before is None or unsure is not None
+    if not is_new and before is notes and known.used == len(channel.used) and known.place == place:
         return None
     base = before or Notes()
     own = notes_json(notes)
+    gone = (base.attached.keys() | (unsure or set())) - notes.attached.keys()
     facts = ChannelFacts(
         key=channel.key,
         uri=channel.uri,
@@ -220,13 +236,13 @@ def _facts(channel: Channel, known: _Known) -> ChannelFacts | None:
         owner=channel.owner,
         path=channel.path,
         is_busy=is_busy(channel),
-        notes=dumps(own) if before is None or own != notes_json(base) else None,
+        notes=dumps(own) if is_new or own != notes_json(base) else None,
         heritage=dumps(heritage_json(notes.heritage))
-        if notes.heritage is not base.heritage
+        if unsure is not None or notes.heritage is not base.heritage
         else None,
         summary=(
             dumps(notes.summary.wire())
-            if notes.summary is not None and notes.summary is not base.summary
+            if notes.summary is not None and (is_new or notes.summary is not base.summary)
             else None
         ),
         used=_last(channel.used, len(channel.used) - known.used),
@@ -235,9 +251,9 @@ def _facts(channel: Channel, known: _Known) -> ChannelFacts | None:
             **{
                 key: dumps(attached_json(each))
                 for key, each in notes.attached.items()
-                if base.attached.get(key) is not each
+                if is_new or base.attached.get(key) is not each
             },
-            **{key: None for key in base.attached if key not in notes.attached},
+            **dict.fromkeys(sorted(gone)),
         },
     )
     known.notes, known.used, known.place = notes, len(channel.used), place

@@ -62,6 +62,14 @@ class Puppeteer:
         #: Workers, and work beside turns, of each puppet.
         self._workers: dict[int, list[str]] = {}
 
+    def lose_all(self) -> None:
+        """Their processes have ended with the host's."""
+        agent = self.agent
+        agent.made.clear()
+        agent.of.clear()
+        for each in (self._open, self._turns, self._workers):
+            each.clear()
+
     def working(self) -> list[Puppet]:
         """The puppets that have a turn to work on."""
         return [puppet for puppet in self.agent.made if puppet.prompted is not None]

@@ -30,8 +30,24 @@ class Kill:
 
 
 @attrs.frozen
+class Restart:
+    """At this step, kill the whole host, and start it again `after` seconds.
+
+    With `lost` what it had sent and nobody had read is lost with it.
+    """
+
+    step: int
+    after: float
+    lost: bool
+
+    def __str__(self) -> str:
+        lost = ", and what it sent is lost" if self.lost else ""
+        return f"step {self.step}: kill the host for {self.after:g} s{lost}"
+
+
+@attrs.frozen
 class Scenario:
-    """One walk. `faults` strike at messages, `kills` between two steps.
+    """One walk. `faults` strike at messages, `kills` and `restarts` between two steps.
 
     With `old` one of the screens speaks the oldest version only.
 
@@ -49,9 +65,10 @@ class Scenario:
     old: bool
     faults: Plan
     kills: tuple[Kill, ...]
+    restarts: tuple[Restart, ...] = ()
 
     def __str__(self) -> str:
-        kills = "\n".join(f"  {kill}" for kill in self.kills)
+        kills = "\n".join(f"  {kill}" for kill in (*self.kills, *self.restarts))
         return (
             f"walk {self.seed}: {self.steps} steps, {self.sessions} sessions, replay of "
             f"{self.replay}, journal within {self.journal:g} s; faults of {self.faults}\n"
@@ -75,6 +92,23 @@ def scenario(seed: int, steps: int = 400) -> Scenario:
         old=dice.random() < 0.25,
         faults=_faults(seed, dice, may_park=may_park),
         kills=_kills(dice, steps),
+    )
+
+
+def with_restarts(seed: int, steps: int = 400) -> Scenario:
+    """The walk of this seed, with restarts of the host in it, and a journal that is often slow."""
+    dice = Random(f"restarts {seed}")
+    restarts = [
+        Restart(dice.randrange(steps), dice.choice([0.0, 0.0, 1.0, 40.0]), dice.random() < 0.5)
+        for _ in range(dice.randint(1, 4))
+    ]
+    plan = scenario(seed, steps)
+    kills = [Kill(dice.randrange(steps), "sequencer", 0) for _ in range(dice.randint(0, 3))]
+    return attrs.evolve(
+        plan,
+        kills=tuple(sorted((*plan.kills, *kills), key=lambda kill: kill.step)),
+        journal=dice.choice([0.0, 0.002, 0.02, 0.2]),
+        restarts=tuple(sorted(restarts, key=lambda each: each.step)),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ahpd.protocol import ACTIONS
 from supervisors.faults import Plan, shrink
-from tests.chaos.scenario import Scenario, scenario
+from tests.chaos.scenario import Scenario, scenario, with_restarts
 from tests.chaos.walk import walk
 
 #: Runs that looking for a shorter plan may take: it must not take as long as a test that hangs.
@@ -26,6 +26,16 @@ def test_a_walk(walk_seed: int) -> None:
     assert verdict.operations == sum(verdict.outcomes.values())
 
 
+def test_a_walk_with_restarts(restart_seed: int) -> None:
+    plan = with_restarts(restart_seed)
+    try:
+        verdict = walk(plan)
+    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 told with its plan
+        raise AssertionError(_told(plan, error)) from None
+    assert verdict.lives == 1 + len(plan.restarts)
+    assert verdict.operations == sum(verdict.outcomes.values())
+
+
 def _told(plan: Scenario, error: BaseException) -> str:
     return (
         f"{_text(error)}\n\n{plan}\n\nand with less of it:\n{_shorter(plan)}\n\n"
@@ -34,10 +44,15 @@ def _told(plan: Scenario, error: BaseException) -> str:
 
 
 def _shorter(plan: Scenario) -> Scenario:
-    """The shortest plan found that fails too: first without kills, then with fewer faults."""
+    """The shortest plan found that fails too: first without kills and restarts."""
     for kills in ((), *((kill,) for kill in plan.kills)):
         if _fails(attrs.evolve(plan, kills=kills)):
             plan = attrs.evolve(plan, kills=kills)
+            break
+
+    for restarts in ((), *((restart,) for restart in plan.restarts)):
+        if _fails(attrs.evolve(plan, restarts=restarts)):
+            plan = attrs.evolve(plan, restarts=restarts)
             break
 
     def fails(faults: Plan) -> bool:
@@ -88,6 +103,11 @@ def test_walks_have_every_action_that_clients_may_dispatch() -> None:
 @pytest.mark.parametrize("seed", [1, 5, 9])
 def test_the_same_seed_is_the_same_walk(seed: int) -> None:
     assert walk(scenario(seed)).trace == walk(scenario(seed)).trace
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+def test_the_same_seed_is_the_same_walk_with_its_restarts(seed: int) -> None:
+    assert walk(with_restarts(seed)).trace == walk(with_restarts(seed)).trace
 
 
 def test_two_seeds_are_two_walks() -> None:

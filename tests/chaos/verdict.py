@@ -13,8 +13,9 @@ from actors.summaries import chat_row, input_needed, session_summary
 from ahpd.protocol.actions import action_type
 from ahpd.protocol.jsontext import loads
 from ahpd.protocol.uris import annotations_of
+from tests.chaos.kept import contents, journal_differences
 from tests.chaos.screen import Screen
-from tests.harness import differences
+from tests.harness import FileMedium, differences
 
 if TYPE_CHECKING:
     from tests.chaos.walk import Walk
@@ -33,6 +34,7 @@ class Verdict:
     turns: int
     exits: int
     frames: int
+    lives: int
     trace: str = ""
 
 
@@ -48,7 +50,10 @@ def judge(walk: Walk) -> Verdict:
         *_turns(walk),
         *_tables(walk),
         *_puppets(walk),
+        *contents(walk.host),
     ]
+    if isinstance(walk.host.journal, FileMedium):
+        wrong += journal_differences(walk.host, walk.host.journal.path)
     if wrong:
         raise AssertionError("\n".join(wrong))
     operations = [each for screen in walk.screens for each in screen.dispatched]
@@ -63,6 +68,7 @@ def judge(walk: Walk) -> Verdict:
         turns=len(stream.turns()[0]),
         exits=len(walk.host.exits()),
         frames=sum(len(tap.frames) for tap in walk.host.taps.all),
+        lives=walk.host.lives,
     )
 
 
@@ -161,8 +167,10 @@ def _replays(walk: Walk, screen: Screen) -> Iterator[str]:
             seen = int(params["lastSeenServerSeq"])
             missed = [
                 entry
-                for entry in entries[seen : given[-1] if given else seen]
-                if entry.audience in (None, screen.name) and entry.channel.uri in channels
+                for entry in entries
+                if seen < entry.seq <= (given[-1] if given else seen)
+                and entry.audience in (None, screen.name)
+                and entry.channel.uri in channels
             ]
             # A page of older turns is not for those in whose part of the chat it left a hole.
             needed = {entry.seq for entry in missed if entry.page is None}
@@ -213,11 +221,12 @@ def _tables(walk: Walk) -> Iterator[str]:
     ledger, catalogue = walk.host.ledger, walk.host.tables.catalogue
     assert catalogue is not None
     sessions = {uri: each for uri, each in ledger.channels.items() if each.kind == "session"}
-    if catalogue.keys() != sessions.keys():
-        yield f"catalogue: {sorted(catalogue)}, sessions: {sorted(sessions)}"
+    dormant = {uri for uri in catalogue if uri in walk.host.tables.dormant}
+    if catalogue.keys() != sessions.keys() | dormant:
+        yield f"catalogue: {sorted(catalogue)}, sessions: {sorted(sessions)}, {sorted(dormant)}"
     root = ledger.channels["ahp-root://"].state
-    if root.active_sessions != len(sessions):
-        yield f"root: {root.active_sessions} sessions of {len(sessions)}"
+    if root.active_sessions != len(catalogue):
+        yield f"root: {root.active_sessions} sessions of {len(catalogue)}"
     for uri, channel in sessions.items():
         said = catalogue.get(uri)
         marks = ledger.state_of(annotations_of(uri), "annotations")

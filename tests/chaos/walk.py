@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,11 +22,11 @@ from supervisors.faults import Injection
 from supervisors.testing import leak_check, run_seeded
 from tests.chaos.moves import MOVES, first_channels
 from tests.chaos.puppeteer import Puppeteer
-from tests.chaos.scenario import Kill, Scenario
+from tests.chaos.scenario import Kill, Restart, Scenario
 from tests.chaos.screen import Screen
 from tests.chaos.verdict import Verdict, judge, unanswered
 from tests.chaos.wishes import DIRECTORIES
-from tests.harness import PuppetAgent, RunningHost, SlowJournal, running_host
+from tests.harness import FileMedium, Medium, PuppetAgent, RunningHost, SlowJournal, running_host
 from tests.harness.configured import ConfiguredAgent
 
 #: Seconds between two steps; most often none, and now and then long enough for a grace to end.
@@ -32,6 +35,10 @@ _LONG_PAUSE, _LONG = 0.005, 45.0
 
 #: Rounds of the end: more than any queue of messages or of restarts needs.
 _ROUNDS = 60
+
+
+#: A folder in memory, where there is one: the file is for hosts that are killed, not for power.
+_FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class Walk:
@@ -68,8 +75,8 @@ class Walk:
         self.nursery.start_soon(fn, *args)
 
     def sessions(self) -> list[URI]:
-        """The sessions there are."""
-        return [uri for uri, each in self.host.ledger.channels.items() if each.kind == "session"]
+        """The sessions there are, loaded or not."""
+        return list(self.host.tables.catalogue or ())
 
     def chats(self) -> list[URI]:
         """The chats there are."""
@@ -93,11 +100,16 @@ class Walk:
             kills: dict[int, list[Kill]] = {}
             for kill in self.plan.kills:
                 kills.setdefault(kill.step, []).append(kill)
+            restarts: dict[int, list[Restart]] = {}
+            for restart in self.plan.restarts:
+                restarts.setdefault(restart.step, []).append(restart)
             for step in range(self.plan.steps):
                 # Each step has dice of its own, so that leaving a fault out changes little else.
                 dice = Random(f"{self.plan.seed} {step}")
                 for kill in kills.get(step, ()):
                     self._kill(kill.pattern, kill.choice)
+                for restart in restarts.get(step, ()):
+                    await self._restart(restart)
                 move = dice.choices(moves, weights)[0]
                 move(self, dice.choice(self.screens), dice)
                 self._go_on(dice)
@@ -151,6 +163,12 @@ class Walk:
         if paths:
             sys.kill(self.host.system.ref(paths[choice % len(paths)]), "by the walk")
 
+    async def _restart(self, restart: Restart) -> None:
+        await self.host.kill(lost=restart.lost)
+        self.puppeteer.lose_all()
+        await trio.sleep(restart.after)
+        await self.host.start()
+
     # ---- its end ----------------------------------------------------------------------------
 
     async def _end(self) -> None:
@@ -190,7 +208,8 @@ class Walk:
             await screen.client.disconnect()
         await trio.sleep(self.host.tables.settings.grace + 10)
         for uri in self.sessions():
-            clients = self.host.ledger.channels[uri].state.active_clients
+            session = self.host.ledger.state_of(uri, "session")
+            clients = () if session is None else session.active_clients
             if any(client.client_id == screen.name for client in clients):
                 self.unanswered.append(f"{screen.name} still takes part in {uri}")
 
@@ -231,6 +250,15 @@ def walk(plan: Scenario, injection: Injection | None = None) -> Verdict:
 
 
 async def _walk(plan: Scenario, injection: Injection) -> Verdict:
+    with ExitStack() as stack:
+        medium: Medium = SlowJournal(plan.seed, plan.journal)
+        if plan.restarts:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=_FAST))
+            medium = FileMedium(Path(folder) / "journal.db", plan.seed, plan.journal)
+        return await _walk_on(plan, injection, medium)
+
+
+async def _walk_on(plan: Scenario, injection: Injection, medium: Medium) -> Verdict:
     agent = ConfiguredAgent(
         tunable=plan.seed % 2 == 0,
         takes_steering=plan.takes_steering,
@@ -239,11 +267,10 @@ async def _walk(plan: Scenario, injection: Injection) -> Verdict:
         ),
     )
     agent.opens_in = plan.opens_in
-    journal = SlowJournal(plan.seed, plan.journal)
     async with (
         leak_check(),
         running_host(
-            agent, seed=plan.seed, replay=plan.replay, faults=injection, journal=journal
+            agent, seed=plan.seed, replay=plan.replay, faults=injection, journal=medium
         ) as host,
     ):
         verdict = await Walk(plan, host, agent).run()

@@ -20,6 +20,7 @@ from ahpd.cli import exits
 from ahpd.cli.demo import host as hosting
 from ahpd.cli.demo import story
 from ahpd.cli.demo.checks import Check, compare, judge
+from ahpd.cli.demo.crash import missing
 from ahpd.cli.demo.host import HostFailed, HostProcess, host_process
 from ahpd.cli.demo.screen import Screen
 from ahpd.cli.demo.story import Stage
@@ -61,6 +62,78 @@ def test_json_says_what_was_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["replayed"] > 0
     assert found["differences"] == []
     assert len(found["steps"]) == 13
+
+
+CRASH_CHECKS = [
+    "every dispatch was answered",
+    "every turn ended once on each screen",
+    "the editor came back by replay",
+    "the phone came back by replay",
+    "nothing that was accepted is lost",
+    "numbers only grew on each screen",
+    "both screens equal the host",
+    "the host stopped when asked",
+]
+
+
+def test_the_crash_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--crash", "--json"]) == exits.OK, capsys.readouterr().out
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"] is True
+    assert [check["name"] for check in found["checks"]] == CRASH_CHECKS
+    assert [turn["state"] for turn in found["turns"]] == ["error", "complete"]
+    assert set(found["replays"]) == {"editor", "phone"}
+    assert min(found["replays"].values()) > 0
+
+
+def test_the_crash_on_a_terminal_and_its_summary() -> None:
+    child = spawn([*DEMO, "--crash"], columns=80, lines=24)
+    child.expect(r"process (\d+),")
+    pid = int(child.match.group(1))
+    child.expect_exact("SIGKILL")
+    assert gone(pid)
+    child.expect_exact("\x1b[?1049l")
+    child.expect_exact("All of it holds.")
+    assert ended(child) == exits.OK
+    text = child.before + child.after if isinstance(child.after, str) else child.before
+    assert max(map(len, text.splitlines()), default=0) <= 80
+
+
+def test_an_interrupt_while_no_host_runs_ends_it() -> None:
+    child = spawn([*DEMO, "--crash"], columns=50, lines=12)
+    child.expect_exact("is killed")
+    child.sendintr()
+    assert ended(child) == exits.INTERRUPTED
+    assert "Traceback" not in child.before
+
+
+def test_what_a_screen_was_told_and_does_not_hold_any_more_is_lost() -> None:
+    def chat(text: str, *queued: str, draft: str | None = None) -> ChatState:
+        part = {"kind": "markdown", "id": "p", "content": text}
+        raw: dict[str, Any] = {
+            "resource": "ahp-chat:/c",
+            "title": "",
+            "status": 8,
+            "modifiedAt": "2026-01-01T00:00:00Z",
+            "turns": [],
+            "activeTurn": {
+                "id": "t",
+                "message": _said("ask"),
+                "responseParts": [part],
+                "startedAt": "2026-01-01T00:00:00Z",
+            },
+            "queuedMessages": [{"id": each, "message": _said(each)} for each in queued],
+        }
+        return decode(ChatState, raw | ({"draft": _said(draft)} if draft else {}))
+
+    before = chat("Half an ans", "m", draft="d")
+    assert list(missing("editor", before, before)) == []
+    assert list(missing("editor", before, chat("Half an answer", "m", draft="d"))) == []
+    assert len(list(missing("editor", before, chat("Half", draft="e")))) == 3
+
+
+def _said(text: str) -> dict[str, Any]:
+    return {"text": text, "origin": {"kind": "user"}}
 
 
 def test_plain_lines_without_a_terminal() -> None:

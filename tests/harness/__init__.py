@@ -21,7 +21,7 @@ grow, an actor crashed that nobody meant to, or an envelope was seen before it w
 
 from tests.harness.agent import Puppet, PuppetAgent
 from tests.harness.host import RunningHost, running_host
-from tests.harness.journal import FileMedium, SlowJournal
+from tests.harness.journal import FileMedium, Medium, SlowJournal
 from tests.harness.peer import RawPeer, Refused
 from tests.harness.replicas import differences
 from tests.harness.stream import Stream
@@ -30,6 +30,7 @@ from tests.harness.wire import Wire
 
 __all__ = [
     "FileMedium",
+    "Medium",
     "Puppet",
     "PuppetAgent",
     "RawPeer",

@@ -1,7 +1,7 @@
 """``ahpd demo``: one host, two screens, and what happens to them.
 
-`host` starts a host as a process of its own, `screen` is a client that keeps a record, `story`
-plays, `checks` says what was proved, `view` draws both screens while it plays.
+`host` starts a host as a process of its own, `screen` is a client that keeps a record, `story` and
+`crash` play, `checks` says what was proved, `view` draws both screens while it plays.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,13 +36,14 @@ _RATE = 12
 
 @click.command("demo")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def command(*, as_json: bool) -> int:
+@click.option("--crash", is_flag=True, help="Kill the host's process in mid-turn instead.")
+def command(*, as_json: bool, crash: bool) -> int:
     """See a host at work: two screens join one session, and things happen to them.
 
     Starts a host of its own on a free port, plays a story of some ten seconds on it, and stops it.
     Exits 1 when one of the checks at the end does not hold.
     """
-    demo = _Demo(as_json=as_json)
+    demo = _Demo(as_json=as_json, crash=crash)
     with tempfile.TemporaryDirectory(prefix="ahpd-demo-") as folder:
         return run(lambda running: demo.main(Path(folder), running))
 
@@ -51,6 +53,8 @@ class _Demo:
     """One run of the demo: where it is shown, and what came out."""
 
     as_json: bool
+    #: Play the story in which the host is killed.
+    crash: bool = False
     began: float = attrs.field(factory=time.monotonic)
     steps: list[tuple[float, str]] = attrs.field(factory=list)
     #: Why the story ended early.
@@ -75,6 +79,7 @@ class _Demo:
         # Only now, so that the host starts meanwhile.
         import trio  # noqa: PLC0415
 
+        from ahpd.cli.demo.crash import play_crash  # noqa: PLC0415
         from ahpd.cli.demo.host import HostFailed  # noqa: PLC0415
         from ahpd.cli.demo.story import Stage, StoryFailed, play  # noqa: PLC0415
 
@@ -87,7 +92,11 @@ class _Demo:
                     nursery.start_soon(self._draw, stage)
                 await host.ready()
                 stage.say(f"A host runs: process {host.pid}, at {host.address}")
-                await play(stage, *(_dial(running, each) for each in (host.url, host.unix)))
+                dials = _dial(running, lambda: host.url), _dial(running, lambda: host.unix)
+                if self.crash:
+                    await play_crash(stage, host, *dials)
+                else:
+                    await play(stage, *dials)
                 nursery.cancel_scope.cancel(reason="the story is over")
         except* (HostFailed, StoryFailed) as group:
             self.failure = str(group.exceptions[0])
@@ -164,6 +173,7 @@ class _Demo:
             "checks": [attrs.asdict(check) for check in stage.checks],
             "differences": stage.differences,
             "replayed": stage.editor.replayed,
+            "replays": {screen.name: screen.replayed for screen in stage.screens},
             "turns": [{"id": turn.id, "state": turn.state} for turn in turns],
         }
 
@@ -175,8 +185,8 @@ def _stopped(host: HostProcess) -> Check:
     return Check("the host stopped when asked", not host.killed, seen)
 
 
-def _dial(running: Running, address: str) -> Connect:
-    return connector(running.nursery, lambda: address)
+def _dial(running: Running, address: Callable[[], str]) -> Connect:
+    return connector(running.nursery, address)
 
 
 def _step(at: float, sentence: str) -> str:

@@ -52,6 +52,21 @@ def compare(
     return Check("both screens equal the host", not found and not waiting, told), found[:_SHOWN]
 
 
+def judge_crash(screens: tuple[Screen, Screen], *, lost: Sequence[str]) -> list[Check]:
+    """What the screens' records prove after the host was killed; `lost` says what is not there."""
+    return [
+        _answers(screens),
+        _endings(screens),
+        *(_replay(screen, most_losses=None) for screen in screens),
+        Check(
+            "nothing that was accepted is lost",
+            not lost,
+            "all that was on a screen still is" if not lost else f"{lost[0]} is gone",
+        ),
+        _numbers(screens, "on both sides of the kill"),
+    ]
+
+
 def judge(screens: tuple[Screen, Screen], *, untouched: bool) -> list[Check]:
     """What the screens' records prove."""
     return [
@@ -63,12 +78,13 @@ def judge(screens: tuple[Screen, Screen], *, untouched: bool) -> list[Check]:
             untouched,
             "all else is as before" if untouched else "something else changed",
         ),
-        Check(
-            "numbers only grew on each screen",
-            not any(screen.went_back for screen in screens),
-            "the editor over two connections",
-        ),
+        _numbers(screens, "the editor over two connections"),
     ]
+
+
+def _numbers(screens: Sequence[Screen], seen: str) -> Check:
+    went_back = any(screen.went_back for screen in screens)
+    return Check("numbers only grew on each screen", not went_back, seen)
 
 
 def _answers(screens: Sequence[Screen]) -> Check:
@@ -80,13 +96,17 @@ def _answers(screens: Sequence[Screen]) -> Check:
     )
 
 
-def _replay(screen: Screen) -> Check:
-    """It lost its connection once, and got what it had missed and no snapshot."""
+def _replay(screen: Screen, *, most_losses: int | None = 1) -> Check:
+    """It lost its connection, and got what it had missed and no snapshot.
+
+    While there is no host each attempt to come back is lost too, so there may be more (None).
+    """
+    few = most_losses is None or screen.losses <= most_losses
     replayed = words.count(screen.replayed, "envelope")
     snapshots = words.count(screen.restored, "snapshot")
     return Check(
         f"the {screen.name} came back by replay",
-        screen.losses == 1 and screen.replayed > 0 and not screen.restored,
+        few and screen.losses > 0 and screen.replayed > 0 and not screen.restored,
         f"{replayed}, {snapshots if screen.restored else 'no snapshot'}",
     )
 

@@ -71,18 +71,23 @@ class HostProcess:
         said = (self.folder / _LOG).read_bytes().decode(errors="replace").strip()
         raise HostFailed(f"the host did not start: {said[-_SAID:] or 'it said nothing'}")
 
+    async def kill(self) -> None:
+        """End it with SIGKILL: it gets to know nothing of it. Returns when it is gone."""
+        self.process.kill()
+        await self.process.wait()
 
-@asynccontextmanager
-async def host_process(folder: Path) -> AsyncIterator[HostProcess]:
-    """A host with the built-in agent on a free port, with all that it keeps in `folder`.
+    async def start_again(self) -> None:
+        """Start another one on what it left, and wait until that takes clients."""
+        (self.folder / _ENDPOINT).unlink(missing_ok=True)
+        self.process = await _start(self.folder)
+        await self.ready()
 
-    It has been started when the block begins, and has ended when the block has, whatever ended
-    that.
-    """
+
+async def _start(folder: Path) -> trio.Process:
     config = folder / "none.toml"
     config.touch()  # what somebody has configured must not change the story
     with (folder / _LOG).open("wb") as log:
-        process = await trio.lowlevel.open_process(
+        return await trio.lowlevel.open_process(
             [
                 PYTHON,
                 *("-m", "ahpd", "serve", "--host", "127.0.0.1", "--port", "0"),
@@ -96,12 +101,21 @@ async def host_process(folder: Path) -> AsyncIterator[HostProcess]:
             cwd=folder,  # nothing here can be taken for a module of Python's
             start_new_session=True,  # Ctrl-C is for the demo, which stops its host itself
         )
-    host = HostProcess(process, folder)
+
+
+@asynccontextmanager
+async def host_process(folder: Path) -> AsyncIterator[HostProcess]:
+    """A host with the built-in agent on a free port, with all that it keeps in `folder`.
+
+    It has been started when the block begins, and has ended when the block has, whatever ended
+    that.
+    """
+    host = HostProcess(await _start(folder), folder)
     try:
         yield host
     finally:
-        host.killed = await _stop(process)
-        host.stopped = process.returncode
+        host.killed = await _stop(host.process)
+        host.stopped = host.process.returncode
 
 
 async def _stop(process: trio.Process) -> bool:

@@ -102,67 +102,67 @@ async def play(stage: Stage, to_socket: Connect, to_unix: Connect) -> None:
 
 async def _play(stage: Stage, witness: Client) -> None:
     editor, phone = stage.screens
-    await _join(stage)
+    await join(stage)
 
-    turn = _ask(editor, "Show me around, please.")
+    turn = ask(editor, "Show me around, please.")
     stage.say("The editor asks; the answer streams to both screens.")
-    call = await _within("the agent asks for approval", _until(phone, _pending))
+    call = await within("the agent asks for approval", until(phone, pending))
     stage.say("The agent wants to write a note: both screens ask.")
     await stage.rest(0.7)
-    option = _decide(phone, call, approve=True)
+    option = decide(phone, call, approve=True)
     stage.say(f'The phone approves: "{option}".')
-    await _within("the approved call runs", _until(editor, lambda chat: _pending(chat) is None))
+    await within("the approved call runs", until(editor, lambda chat: pending(chat) is None))
 
     assert editor.client is not None
     seen = phone.client.last_seen if phone.client is not None else None
     await editor.client.disconnect()
     stage.say("The editor loses its connection in mid-stream; the phone goes on.")
-    await _within("the phone goes on", _goes_on(phone, (seen or 0) + MISSED))
-    await _within("the editor comes back", editor.client.reconnect_now())
-    how = "mid-stream" if _running(editor.chat_state) else "after the turn"
+    await within("the phone goes on", _goes_on(phone, (seen or 0) + MISSED))
+    await within("the editor comes back", editor.client.reconnect_now())
+    how = "mid-stream" if running(editor.chat_state) else "after the turn"
     stage.say(f"The editor is back, {how}: {editor.replayed} envelopes were replayed.")
-    await _all(stage, "the first turn ends", lambda chat: _ended(chat, turn))
+    await both(stage, "the first turn ends", lambda chat: ended(chat, turn))
     stage.say("The turn is done, on both screens alike.")
     await stage.rest(0.3)
 
     before = _shared(stage)
-    turn = _ask(phone, "Take it slow: a long answer.")
+    turn = ask(phone, "Take it slow: a long answer.")
     stage.say("A second turn. Its chat's actor is taken down in the middle of it.")
-    await _within("the second turn streams", _until(editor, _streams))
+    await within("the second turn streams", until(editor, streams))
     await stage.rest(0.2)
     await witness.request("x-ahpd/restartActor", {"path": CHAT_ACTOR})
-    await _all(stage, "the second turn ends", lambda chat: _ended(chat, turn))
+    await both(stage, "the second turn ends", lambda chat: ended(chat, turn))
     untouched = before == _shared(stage) and editor.losses == 1 and phone.losses == 0
     stage.say("That turn ended in an error, once; the actor is back.")
     await stage.rest(0.5)
 
-    turn = _ask(phone, "Are you still there?")
+    turn = ask(phone, "Are you still there?")
     stage.say("The next turn, on the same chat.")
-    call = await _within("the agent asks again", _until(editor, _pending))
+    call = await within("the agent asks again", until(editor, pending))
     await stage.rest(0.3)
-    option = _decide(editor, call, approve=False)
+    option = decide(editor, call, approve=False)
     stage.say(f'This time the editor says no: "{option}".')
-    await _all(stage, "the third turn ends", lambda chat: _ended(chat, turn))
+    await both(stage, "the third turn ends", lambda chat: ended(chat, turn))
     stage.say("The agent took the no and went on: the turn is done.")
 
-    await _witness(stage, witness)
+    await look(stage, witness)
     stage.checks += judge(stage.screens, untouched=untouched)
     await stage.rest(0.3)
 
 
-async def _join(stage: Stage) -> None:
+async def join(stage: Stage) -> None:
     """One session, made by the editor, and the phone in it."""
     editor, phone = stage.screens
     assert editor.client is not None
     await editor.client.create_session(SESSION, active_client=editor.card)
-    await _within("the editor joins its session", editor.join(SESSION))
-    await _within("the phone hears of the session", phone.until_added())
-    await _within("the phone joins the session", phone.join(SESSION))
+    await within("the editor joins its session", editor.join(SESSION))
+    await within("the phone hears of the session", phone.until_added())
+    await within("the phone joins the session", phone.join(SESSION))
     stage.say("The editor opens a session; the phone sees it appear and joins.")
     await stage.rest(0.4)
 
 
-async def _witness(stage: Stage, witness: Client) -> None:
+async def look(stage: Stage, witness: Client) -> None:
     """Hold the screens against fresh snapshots, taken through a connection of its own.
 
     What the last turn left to be said may still be on its way, so a few looks are taken. A screen
@@ -186,7 +186,7 @@ async def _witness(stage: Stage, witness: Client) -> None:
 # ---- what the screens do ------------------------------------------------------------------------
 
 
-def _ask(screen: Screen, text: str) -> str:
+def ask(screen: Screen, text: str) -> str:
     """Start a turn, and return its id."""
     assert screen.chat is not None
     turn_id = f"turn-{screen.name}-{len(screen.operations)}"
@@ -199,7 +199,7 @@ def _ask(screen: Screen, text: str) -> str:
     return turn_id
 
 
-def _decide(screen: Screen, call: ToolCallPendingConfirmationState, *, approve: bool) -> str:
+def decide(screen: Screen, call: ToolCallPendingConfirmationState, *, approve: bool) -> str:
     """Answer a call with the first option that fits, and return that option's label."""
     chat = screen.chat_state
     assert screen.chat is not None
@@ -222,32 +222,32 @@ def _decide(screen: Screen, call: ToolCallPendingConfirmationState, *, approve: 
 # ---- what is waited for -------------------------------------------------------------------------
 
 
-async def _within(what: str, happens: Awaitable[T]) -> T:
+async def within(what: str, happens: Awaitable[T]) -> T:
     """Wait for something. Raises `StoryFailed` when it does not happen."""
     with trio.move_on_after(WITHIN):
         return await happens
     raise StoryFailed(f"this did not happen in {WITHIN:g} s: {what}")
 
 
-async def _until(screen: Screen, predicate: Callable[[ChatState], T]) -> Any:
+async def until(screen: Screen, predicate: Callable[[ChatState], T]) -> Any:
     assert screen.client is not None
     assert screen.chat is not None
     return await screen.client.until(screen.chat, predicate)
 
 
-async def _all(stage: Stage, what: str, predicate: Callable[[ChatState], bool]) -> None:
+async def both(stage: Stage, what: str, predicate: Callable[[ChatState], bool]) -> None:
     for screen in stage.screens:
-        await _within(f"{what} on the {screen.name}", _until(screen, predicate))
+        await within(f"{what} on the {screen.name}", until(screen, predicate))
 
 
 async def _goes_on(screen: Screen, number: int) -> None:
     """Until this screen has seen that number, or the turn is over."""
     client = screen.client
     assert client is not None
-    await _until(screen, lambda chat: (client.last_seen or 0) >= number or chat.active_turn is None)
+    await until(screen, lambda chat: (client.last_seen or 0) >= number or chat.active_turn is None)
 
 
-def _pending(chat: ChatState) -> ToolCallPendingConfirmationState | None:
+def pending(chat: ChatState) -> ToolCallPendingConfirmationState | None:
     turn = chat.active_turn
     for part in () if turn is None else turn.response_parts:
         if isinstance(part, ToolCallResponsePart) and isinstance(
@@ -257,15 +257,15 @@ def _pending(chat: ChatState) -> ToolCallPendingConfirmationState | None:
     return None
 
 
-def _running(chat: ChatState | None) -> bool:
+def running(chat: ChatState | None) -> bool:
     return chat is not None and chat.active_turn is not None
 
 
-def _ended(chat: ChatState, turn_id: str) -> bool:
+def ended(chat: ChatState, turn_id: str) -> bool:
     return chat.turns.index_of(turn_id) >= 0
 
 
-def _streams(chat: ChatState) -> bool:
+def streams(chat: ChatState) -> bool:
     parts = () if chat.active_turn is None else chat.active_turn.response_parts
     return any(
         isinstance(part, MarkdownResponsePart) and len(part.content) > MID_TURN for part in parts
