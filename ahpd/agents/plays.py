@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import islice, repeat
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -61,6 +62,7 @@ from ahpd.agents.steps import (
     Fail,
     Hang,
     Notice,
+    Now,
     SessionMeta,
     Sleep,
     Step,
@@ -86,6 +88,9 @@ from ahpd.protocol.tools import (
 BATCH = 64
 #: Characters of a tool's input in one `ToolInputChunk`.
 INPUT_PIECE = 64
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ScriptedCrash(RuntimeError):
@@ -125,6 +130,11 @@ class Mark:
 
 
 @attrs.frozen
+class AskTime:
+    """The generator gets the wall time, a `datetime`."""
+
+
+@attrs.frozen
 class Later:
     """Send the events `ms` from now, whatever becomes of the turn."""
 
@@ -139,7 +149,7 @@ class End:
     outcome: Outcome
 
 
-Move: TypeAlias = Emit | Pause | Wait | Mark | Later | End
+Move: TypeAlias = Emit | Pause | Wait | Mark | AskTime | Later | End
 Play: TypeAlias = Generator[Move, Any, None]
 
 
@@ -189,6 +199,13 @@ def _play_text(step: Text, _: Scene) -> Play:
     for tick in range(step.times):
         yield Pause(tick * step.every_ms, talks=False)
         yield Emit((chunk,))
+
+
+def _play_now(step: Now, _: Scene) -> Play:
+    for tick in range(step.times):
+        yield Pause(tick * step.every_ms, talks=False)
+        time: datetime = yield AskTime()
+        yield Emit((TextChunk(f"{(time - _EPOCH) // timedelta(microseconds=1)} "),))
 
 
 def _play_thought(step: Thought, _: Scene) -> Play:
@@ -421,6 +438,7 @@ class Row(Generic[S]):
 #: Every kind of step by its key in the file, which is the first field of its class.
 STEPS: Mapping[str, Row[Any]] = {
     "text": Row(Text, _play_text),
+    "now": Row(Now, _play_now),
     "thought": Row(Thought, _play_thought),
     "tool": Row(ToolStep, _play_tool),
     "usage": Row(Usage, _play_usage),

@@ -34,7 +34,19 @@ import attrs
 import trio
 
 from ahpd.agents.events import Done, Event, Outcome, ServerChanged, Stopped, TextChunk
-from ahpd.agents.plays import Emit, End, Later, Mark, Pause, Play, Scene, Wait, place_of, play
+from ahpd.agents.plays import (
+    AskTime,
+    Emit,
+    End,
+    Later,
+    Mark,
+    Pause,
+    Play,
+    Scene,
+    Wait,
+    place_of,
+    play,
+)
 from ahpd.agents.port import (
     AgentFailed,
     Answer,
@@ -133,7 +145,7 @@ class ScriptedBackend:
     ) -> None:
         self._script = script
         self._random = random or Random()
-        self._now = now
+        self.now = now
         self._turn: _Turn | None = None
         self._closed = False
         #: What is said beside turns, and when; a new event before each wait.
@@ -168,7 +180,7 @@ class ScriptedBackend:
         for number, step in enumerate(entry.steps[place.step :], place.step + 1):
             await turn.boundary()
             self._reached = attrs.evolve(place, step=number)
-            scene = Scene(prompt.turn_id, text, number, place.tag, iso(self._now()))
+            scene = Scene(prompt.turn_id, text, number, place.tag, iso(self.now()))
             with contextlib.closing(play(step, scene)) as moves:
                 ended = await turn.perform(moves, waiting)
             waiting = None
@@ -317,6 +329,8 @@ class _Turn:
                     start = trio.current_time()
                 case Mark():
                     start = trio.current_time()
+                case AskTime():
+                    answer = self._backend.now()
                 case Later(ms, events):
                     self._backend.put_off(ms / 1000, events)
                 case End(outcome):

@@ -5,6 +5,7 @@ The first field of a step's class is the key that names the step; field names be
 | step | plays |
 |---|---|
 | ``{"text": s, "times": n, "everyMs": m}`` | `s` n times: one every m ms, or as fast as it goes |
+| ``{"now": true, "times": n, "everyMs": m}`` | the time n times, see `Now`; else as `text` |
 | ``{"thought": s, "times": n}`` | `s` n times as a thought, as fast as it goes |
 | ``{"tool": {…}}`` | a tool call from start to end, see `Tool` |
 | ``{"usage": {…}, "cost": {…}, "context": {…}}`` | what was used so far, see `Usage` |
@@ -120,6 +121,18 @@ class Text(Step):
     """`text` is said `times` times, the n-th (from 0) at n times `every_ms` after the start."""
 
     text: str
+    times: Times = 1
+    every_ms: Milliseconds = 0
+
+
+@attrs.frozen
+class Now(Step):
+    """The wall time is said, each time anew: microseconds since 1970 and a space.
+
+    So whoever hears it can tell how long it was on its way.
+    """
+
+    now: Yes = True
     times: Times = 1
     every_ms: Milliseconds = 0
 

@@ -26,6 +26,7 @@ from ahpd.agents.steps import (
     Hang,
     Misfit,
     Notice,
+    Now,
     ScriptedCommand,
     ScriptedContext,
     ScriptedCost,
@@ -71,6 +72,7 @@ def tool(**values: JSON) -> JSON:
     [
         ({"text": "a"}, Text("a")),
         ({"text": "a", "times": 3, "everyMs": 2.5}, Text("a", times=3, every_ms=2.5)),
+        ({"now": True, "everyMs": 2.5}, Now(every_ms=2.5)),
         ({"thought": "a", "times": 10_000_000}, Thought("a", times=10_000_000)),
         ({"tool": {"name": "look"}}, ToolStep(Tool("look"))),
         (
@@ -213,8 +215,8 @@ def test_a_prompt_that_nothing_fits_is_echoed() -> None:
 
 
 NAMES = (
-    "text, thought, tool, usage, title, activity, sleepMs, echo, fail, crash, hang, clientTool, "
-    "ask, background, worker, commands, customizations, notice, sessionMeta"
+    "text, now, thought, tool, usage, title, activity, sleepMs, echo, fail, crash, hang, "
+    "clientTool, ask, background, worker, commands, customizations, notice, sessionMeta"
 )
 TOOL_KEYS = (
     "name, title, input, confirm, options, output, fail, takesMs, resultConfirm, server, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
@@ -27,6 +28,7 @@ from ahpd.agents.events import (
     ToolReady,
     ToolStarted,
     UsageReport,
+    WorkerSays,
 )
 from ahpd.agents.plays import BATCH, ScriptedCrash
 from ahpd.agents.port import Agent, AgentFailed
@@ -185,6 +187,34 @@ async def test_paced_text_comes_one_at_a_time_on_exact_ticks() -> None:
     assert await player.prompt(prompt(), screen) == Done()
     assert screen.calls == [1] * 1000
     assert screen.times == [start + tick * 7 / 1000 for tick in range(1000)]
+
+
+@pytest.mark.parametrize("every_ms", [0, 20])
+async def test_the_time_is_said_anew_each_time(every_ms: int) -> None:
+    now = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+    steps: JSON = {"turns": [{"steps": [{"now": True, "times": 3, "everyMs": every_ms}]}]}
+    start = trio.current_time()
+    player = ScriptedBackend(
+        parse_script(steps), now=lambda: now + timedelta(seconds=trio.current_time() - start)
+    )
+    screen = Screen()
+    assert await player.prompt(prompt(), screen) == Done()
+    assert screen.calls == [1] * 3
+    first = 1_767_323_045_678_901
+    assert [int(said) for said in screen.text.split()] == [
+        first + tick * every_ms * 1000 for tick in range(3)
+    ]
+
+
+async def test_a_worker_says_the_time_in_its_own_chat() -> None:
+    screen = Screen()
+    worker: JSON = {"worker": {"title": "clock", "steps": [{"now": True}]}}
+    await backend(worker).prompt(prompt(), screen)
+    (said,) = screen.only(WorkerSays)
+    assert isinstance(said, WorkerSays)
+    (chunk,) = said.events
+    assert isinstance(chunk, TextChunk)
+    assert len(chunk.text) == 17
 
 
 async def test_a_slow_sink_does_not_make_paced_text_drift() -> None:
