@@ -7,6 +7,7 @@ nobody worked here (a turn that was lost) is said by the actors when they start.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,7 +83,7 @@ def restore_channel(
     if kept.damage is not None:
         raise CannotRestore(kept.damage)
     try:
-        state, seq, size = _state(kept)
+        state, seq, size = state_of(kept)
         notes = notes_of(kept.notes, kept.heritage, dict(kept.attached))
     except (DecodeError, ParseError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise CannotRestore(f"it is not what this host writes: {error}") from error
@@ -96,13 +97,19 @@ def restore_channel(
     return channel
 
 
-def _state(kept: KeptChannel) -> tuple[Any, int, int]:
-    """The state, the number of its last change, and the bytes of actions after the snapshot."""
+def state_of(kept: KeptChannel, up_to: float = math.inf) -> tuple[Any, int, int]:
+    """The state, the number of its last change, and the bytes of actions after the snapshot.
+
+    Actions after the number `up_to` are left out. Raises `DecodeError`, `ParseError` and the like
+    for what no host wrote.
+    """
     state: Any = decode(reducers.STATES[kept.kind], kept.state)
     if isinstance(state, ChatState):
         state = state.evolve(turns=kept.turns)
     read, seq, size = decoder(StateAction), kept.seq, 0
     for number, params in kept.actions:
+        if number > up_to:
+            break
         size += len(params)
         before, envelope = state, loads(params)
         if not isinstance(envelope, dict):

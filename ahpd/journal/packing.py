@@ -25,7 +25,8 @@ COLUMNS = (
     " crc INTEGER NOT NULL"
 )
 
-_ROW = "slot, count, ids, texts, crc"
+#: All of them, as they are read.
+ROW = "slot, count, ids, texts, crc"
 
 
 def span_of(key: int) -> tuple[int, int]:
@@ -67,7 +68,7 @@ def _put(
 def _pack(connection: sqlite3.Connection, table: str, slot: int) -> None:
     """Make one row of the full span that begins at a slot."""
     rows = connection.execute(
-        f"SELECT {_ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot",
+        f"SELECT {ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot",
         (slot, slot + SPAN),
     ).fetchall()
     for row in rows:
@@ -95,7 +96,7 @@ def cut(connection: sqlite3.Connection, table: str, key: int, length: int) -> No
     """Leave the first `length` items."""
     first, end = key * SLOTS + length, (key + 1) * SLOTS
     row = connection.execute(
-        f"SELECT {_ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot DESC LIMIT 1",
+        f"SELECT {ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot DESC LIMIT 1",
         (key * SLOTS, first),
     ).fetchone()
     connection.execute(f"DELETE FROM {table} WHERE slot >= ? AND slot < ?", (first, end))
@@ -112,7 +113,7 @@ def read(
 ) -> list[tuple[int, bytes, bytes | None]]:
     """The rows, as (count, ids, texts). Raises `ValueError` when they are not what was written."""
     rows = connection.execute(
-        f"SELECT {_ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot",
+        f"SELECT {ROW} FROM {table} WHERE slot >= ? AND slot < ? ORDER BY slot",
         span_of(key),
     ).fetchall()
     place = key * SLOTS

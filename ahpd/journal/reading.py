@@ -247,6 +247,28 @@ def read_channels(connection: sqlite3.Connection, uri: URI) -> Sequence[KeptChan
     return [_channel(connection, row) for row in rows.fetchall()]
 
 
+def uris_of(connection: sqlite3.Connection) -> list[URI]:
+    """The URIs of all channels, in the order in which they were made."""
+    return [uri for _, uri, *_ in _places(connection)]
+
+
+def envelopes_of(connection: sqlite3.Connection, keys: Sequence[int]) -> list[Envelope]:
+    """All envelopes of these channels that are there and can be read, in order."""
+    found: list[Envelope] = []
+    for wanted in keys:
+        rows = connection.execute(f"SELECT {_RUN} FROM envelopes WHERE channel = ?", (wanted,))
+        for *columns, crc in rows:
+            if checksum(*columns) != crc:
+                continue
+            seq, first, key, params, audience, windowed, start, end = columns
+            page = None if start is None else (start, end)
+            found += [
+                Envelope(number, key, text, audience, windowed, page)
+                for number, text in _texts(first, seq, params)
+            ]
+    return sorted(found, key=lambda each: each.seq)
+
+
 def _channel(connection: sqlite3.Connection, row: tuple[Any, ...]) -> KeptChannel:
     key, uri, kind, owner, path, busy, place, notes, heritage, at, state, count, crc = row
     damage: str | None = None
