@@ -30,6 +30,8 @@ def notes_json(notes: Notes) -> JSON:
         "metas": dict(notes.metas),
         "cut": None if notes.cut is None else list(notes.cut),
         "made": notes.chats_made,
+        # They are kept one by one: how many there have to be.
+        "attached": len(notes.attached),
     }
 
 
@@ -37,6 +39,8 @@ def notes_of(value: Any, heritage: JSON, attached: dict[str, JSON]) -> Notes:
     """What `notes_json` and the others gave. Raises `ValueError` and the like for anything else."""
     cut = value["cut"]
     turn_id, ms = value["began"]
+    if len(attached) != value["attached"]:
+        raise ValueError(f"of {value['attached']} attachments {len(attached)} are there")
     return Notes(
         began=(turn_id, ms),
         starter=value["starter"],

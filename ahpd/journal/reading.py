@@ -44,12 +44,7 @@ def read_meta(connection: sqlite3.Connection) -> Meta:
     rows = connection.execute("SELECT name, value, crc FROM meta").fetchall()
     found = {name: value for name, value, crc in rows if checksum(name, value) == crc}
     names = ("seq", "evicted", "highest_key", "in_use")
-    (seen,) = connection.execute(
-        "SELECT max(coalesce((SELECT max(seq) FROM envelopes), 0),"
-        " coalesce((SELECT max(at) FROM channels), 0))"
-    ).fetchone()
-    seen = seen if isinstance(seen, int) else 0
-    (highest,) = connection.execute("SELECT coalesce(max(key), 0) FROM channels").fetchone()
+    seen, highest = _highest_numbers(connection)
     return Meta(
         seq=max(found.get("seq", 0), seen),
         evicted=found.get("evicted", 0),
@@ -58,6 +53,34 @@ def read_meta(connection: sqlite3.Connection) -> Meta:
         # A file in which nothing was ever written has none of them, and nothing else.
         is_sound=all(name in found for name in names) or not (rows or seen or highest),
     )
+
+
+def _highest_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The highest number that something happened at, and the highest key, of rows that are sound.
+
+    One that is not could say any number, and the host would go on from there for ever.
+    """
+    seen = highest = 0
+    for *columns, crc in connection.execute(f"SELECT {_RUN} FROM envelopes ORDER BY seq DESC"):
+        if checksum(*columns) == crc:
+            seen = columns[0]
+            break
+    rows = connection.execute("SELECT key, at FROM channels NOT INDEXED ORDER BY at DESC")
+    for key, at in rows.fetchall():
+        if not isinstance(at, int):
+            continue
+        if at <= seen:
+            break
+        snapshot = "SELECT key, at, state, turns, crc FROM channels WHERE key = ?"
+        row = connection.execute(snapshot, (key,)).fetchone()
+        if row is not None and checksum(*row[:-1]) == row[-1]:
+            seen = at
+            break
+    for *columns, place in reversed(_places(connection)):
+        if checksum(*columns) == place:
+            highest = columns[0]
+            break
+    return seen, highest
 
 
 @attrs.frozen
@@ -130,7 +153,8 @@ def _without_their_last(
     for seq, keys in spoiled.items():
         for key in keys:
             row = connection.execute("SELECT at FROM channels WHERE key = ?", (key,)).fetchone()
-            if row is not None and not row[0] >= seq:
+            at = None if row is None else row[0]
+            if row is not None and not (isinstance(at, int) and at >= seq):
                 found.add(key)
     return found
 

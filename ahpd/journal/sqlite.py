@@ -121,7 +121,7 @@ class SqliteJournal:
             _log.error("an index of the table %s was damaged, and is made anew", table)
             connection.execute(f"REINDEX {table}")
         for key, why in found.channels.items():
-            _log.error("channel %d: set aside, and its bytes kept in the journal: %s", key, why)
+            _log.error("channel %s: set aside, and its bytes kept in the journal: %s", key, why)
             set_aside(connection, key, why)
         kept = read_kept(connection, limit=limit)
         if kept.root is not None and kept.root.damage is not None:

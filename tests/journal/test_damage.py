@@ -149,7 +149,10 @@ async def _load(path: Path) -> Found:
         with opened(path) as (journal, kept):
             found.seq, found.window = kept.seq, list(kept.window)
             world = World(journal, kept, 1)
-            found.told += [why for (why,) in sql(path, "SELECT why FROM damaged")]
+            try:
+                found.told += [why for (why,) in sql(path, "SELECT why FROM damaged")]
+            except sqlite3.DatabaseError as error:
+                found.told.append(str(error))
             if kept.root is not None:
                 try:
                     root = restore_channel(kept.root, "root", world.recorder)

@@ -365,3 +365,18 @@ def test_a_sealed_text_belongs_to_its_channel_and_column() -> None:
     ):  # fmt: skip
         with pytest.raises(ValueError, match=what):
             unseal(key, what, text)
+
+
+async def test_a_number_that_no_sound_row_says_is_not_gone_on_from(tmp_path: Path) -> None:
+    """A bit that is turned must not take the numbers to where clients cannot count any more."""
+    path = tmp_path / "j"
+    with opened(path) as (journal, _):
+        both = [facts(1), facts(2, "x")]
+        await journal.write(Batch(9, [envelope(9)], both, [remarks(1, 9), remarks(2, 8)]))
+    sql(path, "UPDATE channels SET at = ? WHERE key = 1", 1 << 60)
+    sql(path, "UPDATE envelopes SET seq = ?", 1 << 61)
+    sql(path, "UPDATE channels SET key = ? WHERE key = 2", 1 << 50)
+    with opened(path) as (journal, kept):
+        assert 9 < kept.seq <= 9 + JUMP
+        assert kept.next_key == 3
+        assert await journal.load("puppet:/1") == []
