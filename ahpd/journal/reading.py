@@ -103,7 +103,9 @@ def survey(connection: sqlite3.Connection) -> Survey:
     return Survey(channels, indexes, not (spoiled or channels or indexes))
 
 
-def _unusable(connection: sqlite3.Connection, spoiled: Mapping[int, set[int]]) -> dict[int, str]:
+def _unusable(
+    connection: sqlite3.Connection, spoiled: Mapping[object, set[object]]
+) -> dict[int, str]:
     """A row does not say what it belongs to; what belongs to a session like that goes with it."""
     why = "what happened last in it cannot be read"
     bad = dict.fromkeys(_without_their_last(connection, spoiled), why)
@@ -123,27 +125,31 @@ def _unusable(connection: sqlite3.Connection, spoiled: Mapping[int, set[int]]) -
     return bad
 
 
-def _spoiled(connection: sqlite3.Connection) -> dict[int, set[int]]:
-    """Envelopes that cannot be read: their numbers, and the channels that they may belong to."""
-    spoiled: dict[int, set[int]] = {}
+def _spoiled(connection: sqlite3.Connection) -> dict[object, set[object]]:
+    """Envelopes that cannot be read, or are not there: by number, the channels they may belong to.
+
+    The index knows of rows that the table has lost, and the other way round.
+    """
+    spoiled: dict[object, set[object]] = {}
     for *columns, crc in connection.execute(f"SELECT {_RUN} FROM envelopes NOT INDEXED"):
         if checksum(*columns) != crc:
             seq, _, channel, *_ = columns
             spoiled.setdefault(seq, set()).add(channel)
-    if not spoiled:
-        return spoiled
+    by_row = _pairs(connection, "envelopes", "seq, channel", "NOT INDEXED")
     try:
-        rows = connection.execute("SELECT seq, channel FROM envelopes INDEXED BY envelopes_channel")
-        for seq, key in rows:
-            if seq in spoiled:
-                spoiled[seq].add(key)
+        by_index = _pairs(connection, *_INDEXED[-1])
     except sqlite3.DatabaseError:
-        pass  # then what the rows say themselves is all there is
+        return spoiled  # then what the rows say themselves is all there is
+    for seq, channel in by_row ^ by_index:
+        spoiled.setdefault(seq, set()).add(channel)
+    for seq, channel in by_index:
+        if seq in spoiled:
+            spoiled[seq].add(channel)
     return spoiled
 
 
 def _without_their_last(
-    connection: sqlite3.Connection, spoiled: Mapping[int, set[int]]
+    connection: sqlite3.Connection, spoiled: Mapping[object, set[object]]
 ) -> set[int]:
     """Channels to which an action may belong that is in no snapshot, and cannot be read.
 
@@ -154,7 +160,8 @@ def _without_their_last(
         for key in keys:
             row = connection.execute("SELECT at FROM channels WHERE key = ?", (key,)).fetchone()
             at = None if row is None else row[0]
-            if row is not None and not (isinstance(at, int) and at >= seq):
+            held = isinstance(at, int) and isinstance(seq, int) and at >= seq
+            if row is not None and isinstance(key, int) and not held:
                 found.add(key)
     return found
 
@@ -174,18 +181,21 @@ _INDEXED = (
 )
 
 
+def _pairs(
+    connection: sqlite3.Connection, table: str, columns: str, how: str
+) -> set[tuple[object, ...]]:
+    rows = connection.execute(f"SELECT {columns} FROM {table} {how}").fetchall()
+    return {row for row in rows if row[1] is not None}
+
+
 def _wrong_indexes(connection: sqlite3.Connection) -> list[str]:
     """Tables with an index that would not find all of their rows, or other ones."""
 
-    def pairs(table: str, columns: str, how: str) -> set[tuple[object, ...]]:
-        rows = connection.execute(f"SELECT {columns} FROM {table} {how}").fetchall()
-        return {row for row in rows if row[1] is not None}
-
     wrong: list[str] = []
     for table, columns, index in _INDEXED:
-        rows = pairs(table, columns, "NOT INDEXED")
+        rows = _pairs(connection, table, columns, "NOT INDEXED")
         try:
-            agree = pairs(table, columns, index) == rows
+            agree = _pairs(connection, table, columns, index) == rows
         except sqlite3.DatabaseError:
             agree = False
         if not agree and table not in wrong:

@@ -118,7 +118,7 @@ class SqliteJournal:
             # this process is killed when what says so has been mended.
             put_meta(connection, "seq", meta.seq + JUMP)
         for table in found.indexes:
-            _log.error("an index of the table %s was damaged, and is made anew", table)
+            _log.error("an index of the table %s did not fit its rows, and is made anew", table)
             connection.execute(f"REINDEX {table}")
         for key, why in found.channels.items():
             _log.error("channel %s: set aside, and its bytes kept in the journal: %s", key, why)
