@@ -198,7 +198,11 @@ class Catalogue(Actor[Incoming]):
         if channel is None:
             self._left_out(uri)
             raise refusal(ErrorCode.SESSION_NOT_FOUND, f"the session {uri} cannot be read any more")
-        self._look_at(uri)
+        if uri in self._summaries:
+            self._look_at(uri)
+        else:  # when it was made is not known any more
+            announce(self._host, channel, self._host.clock.now())
+            self._count()
         try:
             await self._start(channel, self._served_chats(channel))
         except StartFailed as error:

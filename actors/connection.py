@@ -182,7 +182,10 @@ class Connection(Actor[Incoming]):
 
     async def _handle(self, message: Incoming) -> None:
         if self.host.dormant and not isinstance(message, Hangup):
-            await self._wake(message.params)
+            failure = await self._wake(message.params)
+            if failure is not None and isinstance(message, Request):
+                self._fail(message.id, as_protocol_error(failure))
+                return
         match message:
             case Notification(method="dispatchAction"):
                 await self._dispatch(message.params)
@@ -193,12 +196,20 @@ class Connection(Actor[Incoming]):
             case Hangup():
                 pass
 
-    async def _wake(self, params: Object) -> None:
-        """Have everything loaded that a message names; what cannot be loaded is not there."""
+    async def _wake(self, params: Object) -> CallFailed | None:
+        """Have everything loaded that a message names.
+
+        Why something that is there cannot be loaded now; what cannot be read at all is not there.
+        """
+        failure: CallFailed | None = None
         for session in self.host.dormant.named_in(params):
-            with suppress(CallFailed):
+            try:
                 message = WakeSession(session)
                 await self.find("catalogue").call(message, within=self.host.settings.request_within)
+            except CallFailed as error:
+                if session in self.host.dormant:  # or a client would take it for gone (hazard B29)
+                    failure = error
+        return failure
 
     def hang_up(self, code: int, reason: str) -> None:
         """End this connection, before anything else, also when it waits for somebody now."""

@@ -78,6 +78,9 @@ def make_host(
         },
         dormant=Dormant(kept.sessions),
     )
+    # How lists show a session is found out again, from the session, where it cannot be read.
+    unlisted = [each.uri for each in kept.sessions if each.uri not in (host.catalogue or ())]
+    host.dormant.busy += [uri for uri in unlisted if uri not in host.dormant.busy]
     clients.on_change = ledger.stir
     restore_tables(kept, ledger, clients, window)
     begin_root(host, kept.root)
