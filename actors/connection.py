@@ -62,6 +62,7 @@ from supervisors import (
     Bug,
     CallFailed,
     ChildSpec,
+    FailureKind,
     MailboxFull,
     Restart,
     SendRefused,
@@ -88,6 +89,9 @@ RESTART_WITHIN = 5.0
 WIND_DOWN_WITHIN = 5.0
 #: and that the last answers may take to be written.
 FLUSH_WITHIN = 1.0
+
+#: Tries to have a session loaded over which the catalogue fails; it may be the session's fault.
+WAKES = 3
 
 #: Why a dispatch is refused whose actor cannot answer.
 _PARKED = "this channel failed too often and is set aside until somebody restarts it"
@@ -196,9 +200,20 @@ class Connection(Actor[Incoming]):
     async def _wake(self, params: Object) -> None:
         """Have everything loaded that a message names; what cannot be loaded is not there."""
         for session in self.host.dormant.named_in(params):
-            with suppress(CallFailed):
-                message = WakeSession(session)
-                await self.find("catalogue").call(message, within=self.host.settings.request_within)
+            for _ in range(WAKES):
+                if await self._has_woken(session):
+                    break
+
+    async def _has_woken(self, session: URI) -> bool:
+        """Whether there is an answer; False: the catalogue failed, and may know next time."""
+        catalogue, within = self.find("catalogue"), self.host.settings.request_within
+        with trio.move_on_after(RESTART_WITHIN):
+            await self.system.wait_for("catalogue")
+        try:
+            await catalogue.call(WakeSession(session), within=within)
+        except CallFailed as error:
+            return error.failure.kind not in (FailureKind.CRASHED, FailureKind.GONE)
+        return True
 
     def hang_up(self, code: int, reason: str) -> None:
         """End this connection, before anything else, also when it waits for somebody now."""
