@@ -541,3 +541,33 @@ async def test_a_session_is_there_though_the_catalogue_fails_over_it(
         answer = await peer.answer_to(call)
         assert answer["type"] == "replay"
         assert answer["missing"] == []
+
+
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_session_whose_agent_this_host_has_not_is_kept_read_and_ended(
+    tmp_path: Path, *, running: bool
+) -> None:
+    async with kept(tmp_path) as it:
+        await turn(it.ann, it.agent, "t1", ev.Done())
+        if running:
+            await it.ann.dispatch(C, started("t2"))
+            await at_work(it.agent, "t2")
+        await it.restart(provider="another")
+        await it.again(ROOT)
+        await it.ann.subscribe(S)
+        snapshot = await it.ann.subscribe(C)
+        states = [each["state"] for each in snapshot["state"]["turns"]]
+        assert states == (["complete", "error"] if running else ["complete"])
+        assert await it.why({"type": "session/titleChanged", "title": "Old"}, S) is None
+        await it.ann.dispatch(C, started("t3"))
+        assert "without the agent puppet" in str(await ending(it.ann, "t3"))
+        with refused(-32602, "puppet"):
+            await it.ann.request("createChat", channel=S, chat=C2)
+        await it.restart()
+        await it.again(ROOT, C)
+        await turn(it.ann, it.agent, "t4", ev.Done())
+        await it.restart(provider="another")
+        await it.again(ROOT)
+        await it.ann.request("disposeSession", channel=S)
+        await settled()
+        assert (await it.ann.request("listSessions"))["items"] == []
