@@ -180,7 +180,7 @@ class Catalogue(Actor[Incoming]):
 
     def _directories(self, params: CreateSessionParams, provider: str) -> tuple[URI, ...] | None:
         """R-8.12: more than one only where the agent can; else the first."""
-        capabilities = self._host.agents[provider].info.capabilities
+        capabilities = self._host.agent_of(provider).info.capabilities
         several = capabilities is not None and capabilities.multiple_working_directories is not None
         held = params.working_directories
         return held if held is None or several else held[:1]
@@ -242,7 +242,7 @@ class Catalogue(Actor[Incoming]):
     def _end(self, channel: Channel) -> None:
         host = self._host
         requests = [conversation_of(host, chat) for chat in self._served_chats(channel)]
-        agent = host.agents[channel.state.provider]
+        agent = host.agent_of(channel.state.provider)
         self._forget(channel)
         self.spawn(self._tear_down, channel, agent, requests, name="dispose")
 

@@ -249,7 +249,7 @@ class Chat(Actor[Incoming]):
     @property
     def _capabilities(self) -> AgentCapabilities | None:
         session = self._session_state
-        return None if session is None else self._host.agents[session.provider].info.capabilities
+        return None if session is None else self._host.agent_of(session.provider).info.capabilities
 
     @property
     def _opens_session(self) -> bool:
@@ -265,7 +265,7 @@ class Chat(Actor[Incoming]):
     def _agent(self) -> Any:
         session = self._session_state
         assert session is not None, f"{self._channel.uri}: a chat without its session"
-        return self._host.agents[session.provider]
+        return self._host.agent_of(session.provider)
 
     # ---- clients -----------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ from supervisors import (
     Bug,
     CallFailed,
     ChildSpec,
+    FailureKind,
     MailboxFull,
     Restart,
     SendRefused,
@@ -88,6 +89,9 @@ RESTART_WITHIN = 5.0
 WIND_DOWN_WITHIN = 5.0
 #: and that the last answers may take to be written.
 FLUSH_WITHIN = 1.0
+
+#: Tries to have a session loaded over which the catalogue fails; it may be the session's fault.
+WAKES = 3
 
 #: Why a dispatch is refused whose actor cannot answer.
 _PARKED = "this channel failed too often and is set aside until somebody restarts it"
@@ -203,12 +207,26 @@ class Connection(Actor[Incoming]):
         """
         failure: CallFailed | None = None
         for session in self.host.dormant.named_in(params):
+            error = await self._wake_one(session)
+            if session in self.host.dormant:  # or a client would take it for gone (hazard B29)
+                failure = error
+        return failure
+
+    async def _wake_one(self, session: URI) -> CallFailed | None:
+        """Have one loaded. A catalogue that fails may know better the next time."""
+        catalogue, within = self.find("catalogue"), self.host.settings.request_within
+        failure: CallFailed | None = None
+        for _ in range(WAKES):
+            with trio.move_on_after(RESTART_WITHIN):
+                await self.system.wait_for("catalogue")
             try:
-                message = WakeSession(session)
-                await self.find("catalogue").call(message, within=self.host.settings.request_within)
+                await catalogue.call(WakeSession(session), within=within)
             except CallFailed as error:
-                if session in self.host.dormant:  # or a client would take it for gone (hazard B29)
-                    failure = error
+                failure = error
+                if error.failure.kind not in (FailureKind.CRASHED, FailureKind.GONE):
+                    break
+            else:
+                return None
         return failure
 
     def hang_up(self, code: int, reason: str) -> None:

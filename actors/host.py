@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from actors.absent import AbsentAgent
 from actors.clients import Clients
 from actors.clock import Clock
 from actors.dormant import Dormant
@@ -86,6 +87,10 @@ class Host:
     def default_provider(self) -> str:
         """The agent of a session that names none (R-8.2)."""
         return next(iter(self.agents))
+
+    def agent_of(self, provider: str) -> Agent:
+        """The agent of a session, which may have been kept by a host that had others."""
+        return self.agents.get(provider) or AbsentAgent(provider)
 
     def notify(self, method: str, params: Wire, older: Wire | None) -> None:
         """Tell the subscribers of the root, in order with everything else.

@@ -51,7 +51,7 @@ def why_fixed(host: Host, session: Channel, chat: ChatState) -> str | None:
         return "the default chat of a session cannot be moved"
     if isinstance(chat.origin, ToolChatOrigin):
         return "a worker goes where the chat goes that it works for"
-    if not host.agents[state.provider].can_resume:
+    if not host.agent_of(state.provider).can_resume:
         return f"the agent {state.provider} cannot take up a conversation again in another place"
     for uri in (chat.resource, *workers_of(state, chat.resource)):
         reason = _why_busy(host.ledger.state_of(uri, "chat"))

@@ -202,7 +202,7 @@ class Session(Actor[Incoming]):
         return next((row for row in self._state.chats if row.resource == uri), None)
 
     def _take(self, dispatch: Dispatch) -> None:
-        agent = self._host.agents[self._state.provider]
+        agent = self._host.agent_of(self._state.provider)
         case = rules.Case(
             self._state,
             agent.info.capabilities,
@@ -369,7 +369,7 @@ class Session(Actor[Incoming]):
     async def _create_chat(self, params: CreateChatParams, client_id: str) -> None:
         """R-9.1 to R-9.12; the chat is in the catalogue before the answer goes out."""
         host = self._host
-        agent = host.agents[self._state.provider].info
+        agent = host.agent_of(self._state.provider).info
         if host.ledger.find(params.chat) is not None:
             if params.chat == self._state.default_chat:
                 return  # some clients create it again, and mean no harm (quirk 24)
@@ -444,7 +444,7 @@ class Session(Actor[Incoming]):
         close_channel(self._host, channel)
         with suppress(NoSuchChild):  # it came from another session and had no actor here yet
             await self._stop(child_id(channel))
-        agent = self._host.agents[self._state.provider]
+        agent = self._host.agent_of(self._state.provider)
         self.spawn(forget, self._host, agent, [request], name=f"forget {uri}")
 
     def _remove(self, channel: Channel) -> None:

@@ -75,7 +75,7 @@ def open_request(host: Host, chat: Channel) -> OpenRequest:
     """
     request = conversation_of(host, chat)
     session: SessionState = host.ledger.channels[request.session].state
-    held = held_for(host, chat.notes.starter, host.agents[session.provider])
+    held = held_for(host, chat.notes.starter, host.agent_of(session.provider))
     if held.reason is not None:
         raise AgentFailed(held.reason, resumable=True)
     return attrs.evolve(request, tokens=held.tokens)

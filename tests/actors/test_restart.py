@@ -12,6 +12,7 @@ from actors.host import Settings
 from ahpd.agents import events as ev
 from ahpd.protocol.inputs import ChatInputRequest, ChatInputTextQuestion
 from ahpd.protocol.uris import ROOT, worker_chat
+from supervisors import sys
 from tests.actors.restarting import kept, reason, replayed, snapshots
 from tests.actors.support import (
     C2,
@@ -288,7 +289,7 @@ async def test_a_resend_is_no_second_wish(tmp_path: Path) -> None:
 async def test_what_was_not_kept_is_done_when_it_is_sent_again(tmp_path: Path) -> None:
     """A dispatch that died with the process is not known, and so it is taken."""
     async with kept(tmp_path) as it:
-        it.host.journal._longest = 1.0  # type: ignore[attr-defined]
+        it.host.journal.longest = 1.0  # type: ignore[attr-defined]
         await it.ann.dispatch(C, started("t1"))
         await settled()
         await it.restart_now()
@@ -516,3 +517,57 @@ async def test_a_chat_that_was_ended_stays_ended_under_its_name_for_a_new_one(
         await it.again(C2)
         assert it.state(C2)["turns"] == []
         assert reason(await it.ann.answered(await it.ann.dispatch(C2, started("u1")))) is None
+
+
+@pytest.mark.parametrize("how", ["kill", "at its start"])
+async def test_a_session_is_there_though_the_catalogue_fails_over_it(
+    tmp_path: Path, how: str
+) -> None:
+    async with kept(tmp_path) as it:
+        await it.restart()
+        it.host.journal.longest = 1.0  # type: ignore[attr-defined]
+        peer = await it.host.peer("ann")
+        if how == "at its start":
+            sys.kill(it.host.system.ref("catalogue"))
+        call = await peer.call(
+            "reconnect",
+            clientId="ann",
+            lastSeenServerSeq=it.host.ledger.seq,
+            subscriptions=[ROOT, S, C],
+        )
+        await settled()
+        assert it.loaded() == []
+        sys.kill(it.host.system.ref("catalogue"))
+        answer = await peer.answer_to(call)
+        assert answer["type"] == "replay"
+        assert answer["missing"] == []
+
+
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_session_whose_agent_this_host_has_not_is_kept_read_and_ended(
+    tmp_path: Path, *, running: bool
+) -> None:
+    async with kept(tmp_path) as it:
+        await turn(it.ann, it.agent, "t1", ev.Done())
+        if running:
+            await it.ann.dispatch(C, started("t2"))
+            await at_work(it.agent, "t2")
+        await it.restart(provider="another")
+        await it.again(ROOT)
+        await it.ann.subscribe(S)
+        snapshot = await it.ann.subscribe(C)
+        states = [each["state"] for each in snapshot["state"]["turns"]]
+        assert states == (["complete", "error"] if running else ["complete"])
+        assert await it.why({"type": "session/titleChanged", "title": "Old"}, S) is None
+        await it.ann.dispatch(C, started("t3"))
+        assert "without the agent puppet" in str(await ending(it.ann, "t3"))
+        with refused(-32602, "puppet"):
+            await it.ann.request("createChat", channel=S, chat=C2)
+        await it.restart()
+        await it.again(ROOT, C)
+        await turn(it.ann, it.agent, "t4", ev.Done())
+        await it.restart(provider="another")
+        await it.again(ROOT)
+        await it.ann.request("disposeSession", channel=S)
+        await settled()
+        assert (await it.ann.request("listSessions"))["items"] == []

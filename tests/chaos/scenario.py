@@ -103,7 +103,13 @@ def with_restarts(seed: int, steps: int = 400) -> Scenario:
         for _ in range(dice.randint(1, 4))
     ]
     plan = scenario(seed, steps)
-    kills = [Kill(dice.randrange(steps), "sequencer", 0) for _ in range(dice.randint(0, 3))]
+    kills = [Kill(dice.randrange(steps), "sequencer", 0) for _ in range(dice.randint(0, 2))]
+    # And soon after a start, while sessions are being loaded.
+    kills += [
+        Kill(each.step + dice.randint(1, 4), dice.choice(OWN), 0)
+        for each in restarts
+        if dice.random() < 0.5
+    ]
     return attrs.evolve(
         plan,
         kills=tuple(sorted((*plan.kills, *kills), key=lambda kill: kill.step)),

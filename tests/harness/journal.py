@@ -43,13 +43,13 @@ class SlowJournal(MemoryJournal):
     def __init__(self, seed: int = 0, longest: float = 0.0) -> None:
         super().__init__()
         self._dice = Random(f"journal {seed}")
-        self._longest = longest
+        self.longest = longest
 
     async def write(self, batch: Batch) -> Mapping[int, int]:
         """See the port."""
         assert batch.seq >= self.seq, f"{self.seq} is durable, then {batch.seq}"
-        if self._longest:
-            await trio.sleep(self._dice.uniform(0, self._longest))
+        if self.longest:
+            await trio.sleep(self._dice.uniform(0, self.longest))
         return await super().write(batch)
 
     def begin(self, limit: int) -> tuple[Journal, Kept]:
@@ -99,7 +99,7 @@ class FileMedium:
         self.seq = 0
         self._held: set[int] = set()
         self._dice = Random(f"medium {seed}")
-        self._longest = longest
+        self.longest = longest
         self._journal: _Noting | None = None
 
     def begin(self, limit: int) -> tuple[Journal, Kept]:
@@ -117,7 +117,7 @@ class FileMedium:
         return result
 
     async def _wait(self) -> None:
-        await trio.sleep(self._dice.uniform(0, self._longest) if self._longest else 0)
+        await trio.sleep(self._dice.uniform(0, self.longest) if self.longest else 0)
 
     def _noted(self, batch: Batch) -> None:
         self.seq = batch.seq
