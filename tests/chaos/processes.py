@@ -28,6 +28,7 @@ from ahpd.protocol.codec import DecodeError
 from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.model import JSON
+from ahpd.protocol.session_actions import SessionTitleChangedAction
 from ahpd.protocol.uris import ROOT, URI, default_chat
 from ahpd.transports.connect import ConnectFailed, ProcessTransport, connect, start_host
 from ahpd.transports.port import Transport, TransportClosed
@@ -240,6 +241,7 @@ class Round:
         self.users = [User(name, Random(f"{seed} {name}")) for name in names]
         self.kills = self.dice.choice([1, 1, 1, 2, 3])
         self.exit_code: int | None = None
+        self._rests = 0
         #: What somebody who was not there is told in the end.
         self.told: dict[URI, JSON] = {}
 
@@ -326,8 +328,32 @@ class Round:
                 await host.start()
             await self._all_connected()
             over = True
-        while not self._are_done():
+        while not await self._at_rest():
             await trio.sleep(0.05)
+
+    async def _at_rest(self) -> bool:
+        """Whether all is done, and everybody has been told of it.
+
+        What the chat and the session were saying when it looked so is said when they have answered
+        once more: a message leaves the queue one envelope before its turn starts.
+        """
+        if not self._are_done():
+            return False
+        first = self.users[0].client
+        assert first is not None
+        self._rests += 1
+        name = f"at rest {self._rests}"
+        for channel, action in (
+            (CHAT, type_draft(name)),
+            (SESSION, SessionTitleChangedAction(title=name)),
+        ):
+            operation = first.dispatch(channel, action)
+            self.users[0].operations.append(operation)
+            await operation.wait()
+        for user in self.users:
+            assert user.client is not None
+            await user.client.until(SESSION, lambda session: session.title == name)
+        return self._are_done()
 
     def _are_done(self) -> bool:
         done = [user.is_done() for user in self.users]  # each of them, since they decide as well

@@ -27,7 +27,7 @@ from tests.harness.stream import ENDINGS
 pytestmark = pytest.mark.real_time
 
 #: What may be done again when it is sent again: it says how things are to be.
-_AGAIN = frozenset({"chat/draftChanged"})
+_AGAIN = frozenset({"chat/draftChanged", "session/titleChanged"})
 
 
 def test_a_round(round_seed: int, tmp_path: Path) -> None:
