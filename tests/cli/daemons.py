@@ -128,12 +128,13 @@ def environment() -> dict[str, str]:
 
 
 def spawn(command: list[str], *, columns: int = 100, lines: int = 30) -> Any:
-    """Run a command on a terminal of its own."""
+    """Run a command on a terminal of its own, which has its size before the command looks."""
     import pexpect
 
+    waits = f'until [ "$(stty size)" = "{lines} {columns}" ]; do sleep 0.01; done; exec "$@"'
     return pexpect.spawn(
-        command[0],
-        command[1:],
+        "/bin/sh",
+        ["-c", waits, "sh", *command],
         env=environment(),
         encoding="utf-8",
         timeout=WITHIN,

@@ -212,6 +212,7 @@ def test_a_daemon_that_comes_back_without_the_session(
         with tailing(first.command("tail", session)) as tail:
             read_until(tail, "1 chat")
             stop_daemon(process)
+            (tmp_path / "state" / "journal.db").unlink()
             process, _ = start_daemon(tmp_path)
             assert tail.stderr is not None
             assert "the connection is lost" in tail.stderr.readline()
