@@ -21,6 +21,8 @@ _CHANNEL = (
     " FROM channels"
 )
 
+_PLACES = "SELECT key, uri, kind, owner, path, busy, place FROM channels NOT INDEXED"
+
 _RUN = "seq, first, channel, params, audience, windowed, page_start, page_end, crc"
 
 
@@ -65,18 +67,18 @@ def _highest_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
         if checksum(*columns) == crc:
             seen = columns[0]
             break
-    rows = connection.execute("SELECT key, at FROM channels NOT INDEXED ORDER BY at DESC")
+    rows = connection.execute(
+        "SELECT key, at FROM channels NOT INDEXED WHERE typeof(at) = 'integer' AND at > ?"
+        " ORDER BY at DESC",
+        (seen,),
+    )
     for key, at in rows.fetchall():
-        if not isinstance(at, int):
-            continue
-        if at <= seen:
-            break
         snapshot = "SELECT key, at, state, turns, crc FROM channels WHERE key = ?"
         row = connection.execute(snapshot, (key,)).fetchone()
         if row is not None and checksum(*row[:-1]) == row[-1]:
             seen = at
             break
-    for *columns, place in reversed(_places(connection)):
+    for *columns, place in connection.execute(f"{_PLACES} ORDER BY key DESC"):
         if checksum(*columns) == place:
             highest = columns[0]
             break
@@ -98,20 +100,23 @@ class Survey:
 
 def survey(connection: sqlite3.Connection) -> Survey:
     """Look at all rows that do not belong to a snapshot. Nothing may have been mended before."""
-    spoiled = _spoiled(connection)
-    channels, indexes = _unusable(connection, spoiled), _wrong_indexes(connection)
+    spoiled, places = _spoiled(connection), _places(connection)
+    channels = _unusable(connection, spoiled, places)
+    indexes = _wrong_indexes(connection, places)
     return Survey(channels, indexes, not (spoiled or channels or indexes))
 
 
 def _unusable(
-    connection: sqlite3.Connection, spoiled: Mapping[object, set[object]]
+    connection: sqlite3.Connection,
+    spoiled: Mapping[object, set[object]],
+    places: Sequence[Any],
 ) -> dict[int, str]:
     """A row does not say what it belongs to; what belongs to a session like that goes with it."""
     why = "what happened last in it cannot be read"
     bad = dict.fromkeys(_without_their_last(connection, spoiled), why)
     sessions: set[URI] = set()
     owned: list[tuple[int, URI]] = []
-    for *columns, place in _places(connection):
+    for *columns, place in places:
         key, uri, kind, owner, *_ = columns
         if checksum(*columns) != place:
             bad[key] = "its row in the table of channels cannot be read"
@@ -168,9 +173,7 @@ def _without_their_last(
 
 def _places(connection: sqlite3.Connection) -> list[Any]:
     """Of each channel what `place` is the checksum of, and that."""
-    return connection.execute(
-        "SELECT key, uri, kind, owner, path, busy, place FROM channels NOT INDEXED ORDER BY key"
-    ).fetchall()
+    return connection.execute(f"{_PLACES} ORDER BY key").fetchall()
 
 
 #: What is in an index too: the table, the columns, and how to read the index alone.
@@ -185,17 +188,24 @@ def _pairs(
     connection: sqlite3.Connection, table: str, columns: str, how: str
 ) -> set[tuple[object, ...]]:
     rows = connection.execute(f"SELECT {columns} FROM {table} {how}").fetchall()
-    return {row for row in rows if row[1] is not None}
+    return {row for row in rows if row[1] is not None}  # as an index on owners does
 
 
-def _wrong_indexes(connection: sqlite3.Connection) -> list[str]:
+def _wrong_indexes(connection: sqlite3.Connection, places: Sequence[Any]) -> list[str]:
     """Tables with an index that would not find all of their rows, or other ones."""
-
+    rows: list[set[tuple[object, ...]]] = [
+        {(key, uri) for key, uri, *_ in places},
+        {(key, owner) for key, _, _, owner, *_ in places if owner is not None},
+        _pairs(connection, "envelopes", "seq, channel", "NOT INDEXED"),
+    ]
     wrong: list[str] = []
-    for table, columns, index in _INDEXED:
-        rows = _pairs(connection, table, columns, "NOT INDEXED")
+    for (table, columns, index), by_row in zip(_INDEXED, rows, strict=True):
         try:
-            agree = _pairs(connection, table, columns, index) == rows
+            agree = _pairs(connection, table, columns, index) == by_row
+        except sqlite3.OperationalError as error:
+            if not hasattr(error, "sqlite_errorcode"):
+                raise
+            agree = False
         except sqlite3.DatabaseError:
             agree = False
         if not agree and table not in wrong:

@@ -36,7 +36,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from ahpd.journal.file import connect, faults
+from ahpd.journal.file import connect, faults, text_of
 from ahpd.journal.port import Batch, JournalFailed, Kept, KeptChannel
 from ahpd.journal.reading import read_channels, read_kept, read_meta, survey
 from ahpd.journal.writing import Writer, put_meta, set_aside
@@ -104,7 +104,8 @@ class SqliteJournal:
             self._connection = connect(self.path, synchronous=level)
             self._syncing = connect(self.path, synchronous="FULL")
             with faults(self.path):
-                return self._begin(self._connection, limit, boot)
+                begin = partial(self._begin, self._connection, limit, boot)
+                return _whatever_the_texts(self._connection, begin)
         except BaseException:
             self.close()
             raise
@@ -199,7 +200,8 @@ class SqliteJournal:
     def _load(self, session: URI) -> Sequence[KeptChannel]:
         assert self._connection is not None, "the journal was not begun"
         with faults(self.path):
-            kept = read_channels(self._connection, session)
+            read = partial(read_channels, self._connection, session)
+            kept = _whatever_the_texts(self._connection, read)
         for each in kept:
             if each.kind == "chat" and each.damage is None and self._writer is not None:
                 self._writer.holds(each.key, each.turns)
@@ -213,6 +215,18 @@ class SqliteJournal:
         assert self._connection is not None, "the journal was not begun"
         with faults(self.path):
             set_aside(self._connection, key, why)
+
+
+def _whatever_the_texts(connection: sqlite3.Connection, read: Callable[[], T]) -> T:
+    """Read, once more when some text is no UTF-8: then its row shows that it is damaged."""
+    try:
+        return read()
+    except sqlite3.OperationalError as error:
+        # The module's own error, which has no code.
+        if hasattr(error, "sqlite_errorcode") or connection.text_factory is text_of:
+            raise
+        connection.text_factory = text_of
+        return read()
 
 
 def in_thread() -> Callable[[Callable[[], Any]], Awaitable[Any]]:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from zlib import crc32
 
+from ahpd.protocol.jsontext import ParseError, dumps
+from ahpd.protocol.model import JSON
+
 
 def checksum(*values: object) -> int:
-    """Over the values of a row, their types and their order."""
+    """Over the values of a row, their types and their order.
+
+    It is asked of every row at a start, so it must cost little. -1, which no row has, for values
+    that none was written with.
+    """
     crc = 0
+    plain: list[JSON] = []
     for value in values:
         match value:
             case bytes():
-                crc = crc32(value, crc32(b"b%d" % len(value), crc))
-            case str():
-                text = value.encode("utf-8", "surrogateescape")
-                crc = crc32(text, crc32(b"s%d" % len(text), crc))
+                crc = crc32(value, crc)
+                plain.append([len(value)])
             case bool():  # what SQLite gives back is a number
-                crc = crc32(b"i%d" % value, crc)
-            case int():
-                crc = crc32(b"i%d" % value, crc)
-            case other:
-                crc = crc32(repr(other).encode(), crc32(b"o", crc))
-    return crc
+                plain.append(int(value))
+            case str() | int() | float() | None:
+                plain.append(value)
+            case _:
+                return -1
+    try:
+        return crc32(dumps(plain), crc)
+    except ParseError:  # a text that is no UTF-8
+        return -1
 
 
 def seal(key: int, what: str, text: bytes) -> bytes:
