@@ -72,8 +72,9 @@ ARROWS = {
         "ahpd.agents", "ahpd.terminals", "ahpd.resources", "ahpd.git", "ahpd.transports",
         others="trio attrs cattrs platformdirs",
     ),
+    "ahpd.bench": rule("ahpd", "ahpd.protocol", others="trio trio_websocket attrs orjson"),
     "ahpd.cli": rule(
-        "ahpd", "ahpd.daemon", "ahpd.client", "ahpd.conformance", "ahpd.protocol",
+        "ahpd", "ahpd.bench", "ahpd.daemon", "ahpd.client", "ahpd.conformance", "ahpd.protocol",
         "ahpd.transports", "supervisors.sys",
         others="trio attrs cattrs click rich platformdirs",
     ),

@@ -98,6 +98,7 @@ def _without_holes() -> None:
         "verify": "ahpd.cli.verify",
         "conform": "ahpd.cli.conform",
         "wire": "ahpd.cli.wire",
+        "bench": "ahpd.cli.bench",
     },
     # What https://no-color.org asks for; it holds for every command.
     context_settings={
