@@ -29,7 +29,7 @@ from actors.authenticating import held_for
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
 from actors.endings import clear_activity, end_turn, note_start
-from actors.enduring import Waiting, outlives
+from actors.enduring import Waiting, take_up
 from actors.hearing import Hearing
 from actors.host import Host
 from actors.ledger import Channel
@@ -62,6 +62,7 @@ from actors.patience import Patience
 from actors.rules import chat as rules
 from actors.rules.titles import title_fault
 from actors.run import Aside, Engine, Run, work
+from actors.senders import note_sender, take_sender
 from actors.settings import refusal_of
 from actors.telling import stir_chat, tell
 from actors.upkeep import Errand, Upkeep, open_request
@@ -160,16 +161,12 @@ class Chat(Actor[Incoming]):
 
     def _take_up_or_end(self, lost: Failed) -> None:
         """A turn was left: by the host, when it may only wait for people, or by this actor."""
-        turn, was_stored = self._state.active_turn, self._channel.was_stored
-        self._channel.was_stored = False
-        if turn is None:
-            return
-        waiting = outlives(turn, self._agent) if was_stored else None
-        if waiting is None:
+        turn = self._state.active_turn
+        self._waiting = take_up(turn, self._channel, self._agent, self._engine.waits)
+        if self._waiting is None:
             self._end_turn(lost)
-            return
-        self._cleared, self._waiting = turn.id, waiting
-        self._engine.waits.expect(self._channel.uri, waiting.kind, waiting.about)
+        elif turn is not None:
+            self._cleared = turn.id
 
     async def on_stop(self, reason: str) -> None:
         """Let go of the agent."""
@@ -297,13 +294,12 @@ class Chat(Actor[Incoming]):
             case act.ChatTurnResumeAction():
                 self._channel.note(starter=dispatch.origin.client_id)
             case act.ChatPendingMessageSetAction() as action:
-                senders = {**self._channel.notes.senders, action.id: dispatch.origin.client_id}
-                self._channel.note(senders=senders, was_written_to=True)
+                note_sender(self._channel, action.id, dispatch.origin.client_id)
                 self._attach(action.id, action.message)
             case act.ChatPendingMessageRemovedAction() as action:
                 # Sent again it would be a second wish, as one that was taken up (invariant 6).
                 self._channel.consume(action.id)
-                self._take_sender(action.id)
+                take_sender(self._channel, action.id)
                 detach(self._channel, action.id)
             case act.ChatTurnCancelledAction() as action:
                 self._turn_is_over(action.turn_id, Stopped())
@@ -522,7 +518,7 @@ class Chat(Actor[Incoming]):
     def _start_pending(self, kind: Any, pending: PendingMessage) -> None:
         """Take a waiting message up into a turn: the two steps of R-9.79."""
         self._take_pending(kind, pending)
-        sender = self._take_sender(pending.id)
+        sender = take_sender(self._channel, pending.id)
         self._start_turn(pending.message, sender, pending.id)
 
     def _start_turn(
@@ -544,14 +540,6 @@ class Chat(Actor[Incoming]):
             )
         )
         self._moved()
-
-    def _take_sender(self, key: str) -> str | None:
-        """Whose a waiting message was; it waits no longer."""
-        senders = dict(self._channel.notes.senders)
-        sender = senders.pop(key, None)
-        if sender is not None:
-            self._channel.note(senders=senders)
-        return sender
 
     def _take_pending(self, kind: Any, pending: PendingMessage) -> None:
         self._channel.consume(pending.id)

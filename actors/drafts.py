@@ -72,7 +72,7 @@ def _has_content(channel: Channel) -> bool:
     match channel.state:
         case ChatState() as chat:
             kept = (chat.active_turn, chat.steering_message, chat.queued_messages, chat.draft)
-            return bool(channel.used or chat.turns or channel.notes.was_written_to) or any(kept)
+            return bool(channel.used or chat.turns) or any(kept)
         case AnnotationsState(annotations=annotations):
             return bool(annotations)
         case _:

@@ -12,6 +12,8 @@ from typing import Any
 
 import attrs
 
+from actors.ledger import Channel
+from actors.waits import Waits
 from ahpd.agents.port import Agent, Answer, Answers, Authorized, Enduring, Permission, Verdict
 from ahpd.protocol.chat import ActiveTurn, InputRequestResponsePart, ToolCallResponsePart
 from ahpd.protocol.model import Unknown
@@ -38,6 +40,20 @@ _WAITS: Mapping[type, type[Any]] = {
     ToolCallAuthRequiredState: Authorized,
 }
 _OVER = (ToolCallCompletedState, ToolCallCancelledState)
+
+
+def take_up(
+    turn: ActiveTurn | None, channel: Channel, agent: Agent, waits: Waits
+) -> Waiting | None:
+    """What the turn that was left goes on waiting for; None: it has to end, if there is one.
+
+    Only the host's own end is outlived: an actor that failed may have failed over this turn.
+    """
+    was_stored, channel.was_stored = channel.was_stored, False
+    waiting = outlives(turn, agent) if was_stored and turn is not None else None
+    if waiting is not None:
+        waits.expect(channel.uri, waiting.kind, waiting.about)
+    return waiting
 
 
 def outlives(turn: ActiveTurn, agent: Agent) -> Waiting | None:

@@ -65,8 +65,6 @@ class Notes:
     #: Of a chat: the client that the agent works for, and whose each waiting message is.
     starter: str | None = None
     senders: Mapping[str, str] = attrs.field(factory=dict)
-    #: Of a chat: somebody once left a message to it, whatever became of that.
-    was_written_to: bool = False
     #: Of a session: the settings that each chat has for itself. Of a chat: its values of those.
     chat_scoped: frozenset[str] = frozenset()
     settings: Object = attrs.field(factory=dict)

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from ahpd.agents.script import parse_script
 from ahpd.agents.scripted import ScriptedAgent
 from ahpd.protocol.uris import ROOT
+from supervisors import sys
 from tests.actors.support import C, S, approved, cancelled, room, settled, started
 from tests.harness import FileMedium, RawPeer, RunningHost, running_host
 
@@ -128,3 +130,19 @@ async def test_a_turn_that_waits_for_one_thing_and_works_on_another_ends(tmp_pat
         (turn,) = state(host)["turns"]
         assert turn["state"] == "error"
         assert not state(host, S).get("inputNeeded")
+
+
+async def test_a_turn_does_not_outlive_its_own_actor(tmp_path: Path) -> None:
+    """Not after a start of the host, either, with nothing under way: it may have failed over it."""
+    async with waiting(tmp_path, ASK) as (host, ann):
+        await ann.dispatch(C, cancelled("t1"))
+        await settled()
+        ann = await back(host)
+        await ann.dispatch(C, started("t2"))
+        await settled()
+        assert state(host)["activeTurn"]["id"] == "t2"
+        found = host.ledger.find(C)
+        assert found is not None
+        sys.kill(host.system.ref(found.path))
+        await trio.sleep(5)
+        assert [turn["state"] for turn in state(host)["turns"]] == ["cancelled", "error"]
