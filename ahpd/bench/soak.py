@@ -23,6 +23,8 @@ from ahpd.bench.sockets import WebSocket
 
 _MIB = 1 << 20
 _EVERY = 0.1
+#: So many chats are talked in: few enough that each has had its turn within the first minute.
+_TALKED_IN = 50
 _SCRIPT = [
     {"steps": [{"thought": "Hm. ", "times": 5}, {"text": "x" * 50, "times": 50, "everyMs": 20}]}
 ]
@@ -117,7 +119,7 @@ class _People:
         peer, host = self._peer, self._host
         guests: list[Peer] = []
         while True:
-            chat = self._chance.choice(self.chats)
+            chat = self._chance.choice(self.chats[:_TALKED_IN])
             peer.dispatch(chat, {"type": "chat/truncated"})
             peer.start_turn(chat, "go")
             title = {"type": "session/titleChanged", "title": f"title {time.monotonic_ns()}"}

@@ -95,7 +95,7 @@ def _measure(wanted: Sequence[str], file: Path | None, *, quick: bool, minutes: 
             click.echo("\n".join(report.plot(rates)))
             continue
         if name == measures.SOAK:
-            click.echo(f"soak: mixed load for {minutes:g} minutes")
+            click.echo("soak: mixed load" + ("" if quick else f" for {minutes:g} minutes"))
             measure: Measure = partial(measures.soaked, minutes=minutes)
         else:
             click.echo(f"{name}: {measures.MEASURES[name].what}")
