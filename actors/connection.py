@@ -54,7 +54,7 @@ from ahpd.protocol.methods import METHODS as PROTOCOL
 from ahpd.protocol.methods import Method
 from ahpd.protocol.model import JSON, Object, Wire
 from ahpd.protocol.uris import URI, canonical
-from ahpd.transports.port import Transport, TransportClosed
+from ahpd.transports.port import Immediate, Transport, TransportClosed
 from supervisors import (
     Actor,
     ActorGone,
@@ -117,6 +117,7 @@ class Connection(Actor[Incoming]):
     def __init__(self, host: Host, transport: Transport) -> None:
         self.host = host
         self._transport = transport
+        self._send_now = transport.send_nowait if isinstance(transport, Immediate) else None
         self.client_id: str | None = None
         self.is_old = False
         self.record: ClientRecord | None = None
@@ -274,7 +275,7 @@ class Connection(Actor[Incoming]):
             if outbox.closed:
                 return
             try:
-                if batch.frames:
+                if batch.frames or batch.has_rest:
                     await transport.send(batch.frames)
             except TransportClosed as closed:
                 outbox.close()
@@ -301,6 +302,10 @@ class Connection(Actor[Incoming]):
             self.host.clients.touch(self.record)  # it may hold older turns now
         if text is not None:
             self.outbox.put_entry(entry, text, subscription.hold)
+
+    def flush(self) -> None:
+        """That was all for now."""
+        self.outbox.flush(self._send_now)
 
     def tell(self, frame: Frame) -> None:
         """A notification."""

@@ -13,7 +13,7 @@ from actors.dormant import Dormant
 from actors.ledger import Ledger
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
-from actors.subscriptions import Subscriptions
+from actors.subscriptions import Listener, Subscriptions
 from ahpd.agents.port import Agent
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import notification
@@ -51,8 +51,8 @@ class Settings:
     drafts_after: float | None = None
     #: Turns in one page of older ones.
     page: int = 50
-    #: Between the beginnings of two writes to the journal; what comes meanwhile shares one.
-    pace: float = 0.001
+    #: How many times as long as a write took the journal is left alone: what comes shares the next.
+    pace: float = 2.0
     #: Folders whose files may be asked for.
     served: Sequence[URI] = ()
     name: str = "ahpd"
@@ -80,6 +80,8 @@ class Host:
     catalogue: dict[URI, SessionSummary] | None = attrs.field(factory=dict)
     #: Sessions that are kept, and not loaded.
     dormant: Dormant = attrs.field(factory=Dormant)
+    #: Who has been let out something and not been told to write it.
+    heard: dict[Listener, None] = attrs.field(factory=dict)
     #: Watches on clients' files: the channel, and the client that watches.
     watchers: dict[URI, str] = attrs.field(factory=dict)
 

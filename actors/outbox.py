@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -19,6 +19,9 @@ from ahpd.protocol.chat_actions import ChatDeltaAction, ChatReasoningAction
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.terminal import TerminalDataAction
+
+#: Bytes that may wait and still be written without the writer.
+DIRECT = 64 << 10
 
 #: Called when everything put in before it has been handed to the kernel.
 Written: TypeAlias = Callable[[], None]
@@ -31,6 +34,8 @@ class Batch:
     frames: list[Frame]
     written: list[Written]
     size: int
+    #: Frames that the transport has taken over and could not write at once come before these.
+    has_rest: bool = False
 
 
 @attrs.define(eq=False)
@@ -63,6 +68,9 @@ class Outbox:
         self._queue: deque[Frame | _Held | Written] = deque()
         self._due = math.inf
         self._wake = trio.Event()
+        #: The writer is at work on a batch, or has one waiting.
+        self._is_writing = False
+        self._rest: Batch | None = None
 
     def put(self, frame: Frame) -> None:
         """Write `frame` after everything before it."""
@@ -77,18 +85,36 @@ class Outbox:
             self._wake.set()  # and no more: what is held back stays so, and is still waited for
 
     def put_entry(self, entry: Entry, frame: Frame, hold: float = 0.0) -> None:
-        """Write an envelope, within `hold` seconds."""
+        """Write an envelope, within `hold` seconds; `flush` must follow."""
         if not self._admit(frame):
             return
         if hold <= 0.0:
             self._queue.append(frame)
-            self._hurry()
+            self._due = -math.inf
             return
         self._queue.append(_Held(entry, frame))
         due = trio.current_time() + hold
         if due < self._due:
             self._due = due
             self._wake.set()
+
+    def flush(self, send: Callable[[Sequence[Frame]], bool] | None) -> None:
+        """Write what may go now with `send`, as `Immediate` has it; what is long is the writer's.
+
+        A stream to many connections needs no turn of the scheduler for each of them this way.
+        """
+        if self._is_writing or self._due > trio.current_time():
+            return
+        if send is None or self._urgent or self.size > DIRECT:
+            self._wake.set()
+            return
+        batch = self._take_all()
+        if not batch.frames or send(batch.frames):
+            self.done(batch)
+            return
+        self._rest = Batch([], batch.written, batch.size, has_rest=True)
+        self._is_writing = True
+        self._wake.set()
 
     def after(self, written: Written) -> None:
         """Call `written` once everything put in so far has been handed to the kernel."""
@@ -132,12 +158,17 @@ class Outbox:
         """
         await trio.lowlevel.checkpoint()
         while not self.closed:
+            self._is_writing = True
+            if self._rest is not None:
+                batch, self._rest = self._rest, None
+                return batch
             if self._urgent:
                 frames = list(self._urgent)
                 self._urgent.clear()
                 return Batch(frames, [], sum(map(len, frames)))
             if self._queue and self._due <= trio.current_time():
                 return self._take_all()
+            self._is_writing = False
             self._wake = trio.Event()
             with trio.move_on_at(self._due):
                 await self._wake.wait()

@@ -33,6 +33,8 @@ _log = logging.getLogger("ahpd.journal")
 GROUP = 1024
 #: Seconds after which what was written is made safe from a loss of power too.
 SYNC_AFTER = 1.0
+#: Seconds that the journal is left alone at most, while there is something for it.
+REST_AT_MOST = 0.005
 #: Seconds between two tries of a journal that fails: the first, and the longest.
 RETRY_AFTER, RETRY_AT_MOST = 0.1, 5.0
 
@@ -80,10 +82,13 @@ class Sequencer(Actor[Work]):
         while queue or recorder.has_news:
             if recorder.has_news or any(isinstance(item, Entry) for item in queue):
                 await trio.sleep_until(self._write_from)
-                self._write_from = trio.current_time() + self._host.settings.pace
+                began = trio.current_time()
                 count = len(queue)
                 taken = recorder.take(queue)
                 sizes = await self._write(taken)
+                ended = trio.current_time()
+                rest = min(self._host.settings.pace * (ended - began), REST_AT_MOST)
+                self._write_from = ended + rest
                 if sizes is None:
                     return
                 recorder.kept(taken, sizes)
@@ -97,7 +102,9 @@ class Sequencer(Actor[Work]):
                 if isinstance(item, Entry):
                     ledger.room.free(len(item))
                 if place % GROUP == GROUP - 1:
+                    self._flush()
                     await trio.lowlevel.checkpoint()
+            self._flush()
 
     async def _write(self, taken: Taken) -> Mapping[int, int] | None:
         """Write, as often as it takes; None when no number of times is enough."""
@@ -152,12 +159,17 @@ class Sequencer(Actor[Work]):
             return
         self._host.window.add(item)
         hearers = self._host.subscriptions.of(item.channel.uri)
-        if item.audience is not None:
-            for listener, subscription in hearers.items():
-                if listener is item.asker:
-                    listener.hear(item, subscription)
-        else:
-            for listener, subscription in hearers.items():
+        heard = self._host.heard
+        for listener, subscription in hearers.items():
+            if item.audience is None or listener is item.asker:
                 listener.hear(item, subscription)
+                heard[listener] = None
         if self._let_out is not None:
             self._let_out(item)
+
+    def _flush(self) -> None:
+        """Let those who heard something write it, each once for all of it."""
+        heard = self._host.heard
+        for listener in heard:
+            listener.flush()
+        heard.clear()

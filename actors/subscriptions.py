@@ -57,6 +57,10 @@ class Listener(Protocol):
         """An envelope of a channel it is subscribed to."""
         ...
 
+    def flush(self) -> None:
+        """That was all for now: what it heard may go out."""
+        ...
+
     def tell(self, frame: Frame) -> None:
         """A frame that is no envelope: a notification."""
         ...

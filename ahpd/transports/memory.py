@@ -23,7 +23,8 @@ class Lane:
     """
 
     __slots__ = (
-        "_allowed", "_capacity", "_closed_here", "_end", "_messages", "_room", "_size", "_wake",
+        "_allowed", "_capacity", "_closed_here", "_end", "_kept", "_messages", "_room", "_size",
+        "_wake",
     )  # fmt: skip
 
     def __init__(self, capacity: int | None = None) -> None:
@@ -32,6 +33,7 @@ class Lane:
         self._capacity = capacity
         self._allowed: int | None = None  # messages that may still pass; None: all
         self._end: tuple[str, int, bool] | None = None
+        self._kept: list[Frame] = []  # taken over from their sender, and still to be put
         self._closed_here = False  # the receiving end was closed: what waits is not wanted
         self._wake: trio.Event | None = None
         self._room: trio.Event | None = None
@@ -103,9 +105,21 @@ class Lane:
         self._notify()
         self._take_size(0)
 
+    def _put_nowait(self, frames: Sequence[Frame]) -> bool:
+        full = self._capacity is not None and self._size >= self._capacity
+        if full or self._end is not None or self._kept:
+            self._kept += frames
+            return False
+        for frame in frames:
+            self._messages.append(frame.text)
+            self._size += len(frame.text)
+        self._notify()
+        return True
+
     async def _put(self, frames: Sequence[Frame]) -> None:
         await trio.lowlevel.checkpoint()
-        for frame in frames:
+        kept, self._kept = self._kept, []
+        for frame in (*kept, *frames):
             while self._capacity is not None and self._size >= self._capacity and not self._end:
                 self._notify()  # of those put so far: only their receiver makes room
                 if self._room is None:
@@ -155,6 +169,10 @@ class MemoryTransport:
         if self.inbound._closed_here:
             raise TransportClosed("closed on this side", code=1000, clean=True)
         await self.outbound._put(frames)
+
+    def send_nowait(self, frames: Sequence[Frame]) -> bool:
+        """See `Immediate`."""
+        return not self.inbound._closed_here and self.outbound._put_nowait(frames)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """End the connection: the peer receives what was sent, then `TransportClosed`."""

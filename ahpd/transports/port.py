@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from ahpd.protocol.frame import Frame
 
@@ -50,6 +50,19 @@ class Transport(Protocol):
         """Say goodbye as far as that needs no answer, within a bound, and let go of the socket.
 
         Never raises; a second call does nothing.
+        """
+        ...
+
+
+@runtime_checkable
+class Immediate(Protocol):
+    """A transport that can be written to without a turn of the scheduler."""
+
+    def send_nowait(self, frames: Sequence[Frame]) -> bool:
+        """Take `frames` over and write what can be written now; True when that was all of it.
+
+        Else the caller must `send`, more frames or none, which sees these through first and raises
+        what there is to raise. Not while a `send` is under way.
         """
         ...
 

@@ -24,7 +24,7 @@ import attrs
 from ahpd.protocol.capture import Way
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.jsontext import ParseError, dumps, loads
-from ahpd.transports.port import Transport
+from ahpd.transports.port import Immediate, Transport
 
 _log = logging.getLogger("ahpd.wire")
 
@@ -161,6 +161,7 @@ class Tap:
         self._inner = inner
         self._capture = capture
         self._number = number
+        self._kept: list[Frame] = []
 
     async def receive(self) -> bytes | str:
         """See `Transport.receive`."""
@@ -170,9 +171,19 @@ class Tap:
 
     async def send(self, frames: Sequence[Frame]) -> None:
         """See `Transport.send`. What is captured is what was to be sent."""
+        frames, self._kept = [*self._kept, *frames], []
         for frame in frames:
             self._capture.passed("h2c", self._number, frame.text)
         await self._inner.send(frames)
+
+    def send_nowait(self, frames: Sequence[Frame]) -> bool:
+        """See `Immediate`."""
+        if isinstance(self._inner, Immediate):
+            for frame in frames:
+                self._capture.passed("h2c", self._number, frame.text)
+            return self._inner.send_nowait(frames)
+        self._kept += frames
+        return False
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """See `Transport.close`."""

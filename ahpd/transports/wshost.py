@@ -135,6 +135,11 @@ class WebSocketTransport:
         end = self._end or TransportClosed("the peer is gone")
         raise TransportClosed(end.reason, code=end.code, clean=end.clean)
 
+    def send_nowait(self, frames: Sequence[Frame]) -> bool:
+        """See `Immediate`."""
+        is_open = self._end is None or self._deaf_only
+        return is_open and self._wire.send_nowait(frames)
+
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """See `Transport.close`. Waits `Limits.close_seconds` at most for the peer's goodbye."""
         self._inbox.clear()

@@ -26,6 +26,9 @@ class Ear:
     def hear(self, entry: Entry, subscription: object) -> None:
         """Nothing."""
 
+    def flush(self) -> None:
+        """Nothing."""
+
     def tell(self, frame: Frame) -> None:
         """Nothing."""
 

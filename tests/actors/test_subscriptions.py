@@ -18,6 +18,9 @@ class Ear:
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """Nothing."""
 
+    def flush(self) -> None:
+        """Nothing."""
+
     def tell(self, frame: Frame) -> None:
         """Nothing."""
 

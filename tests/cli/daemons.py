@@ -123,8 +123,12 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of commands under test: plain text, a terminal that can do what is usual."""
-    return {**os.environ, "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    """The environment of commands under test: plain text, a terminal that can do what is usual.
+
+    Its size is the terminal's own, not what somebody above has said it is.
+    """
+    mine = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    return {**mine, "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
 
 def spawn(command: list[str], *, columns: int = 100, lines: int = 30) -> Any:

@@ -9,7 +9,7 @@ import trio
 
 from ahpd.protocol.frame import Frame
 from ahpd.transports.memory import Lane, MemoryTransport, memory_pair
-from ahpd.transports.port import Transport, TransportClosed
+from ahpd.transports.port import Immediate, Transport, TransportClosed
 from tests.harness.tap import Tap, Taps
 
 #: To the host, or from it.
@@ -44,6 +44,13 @@ class Tapped:
         for frame in frames:
             self._note(frame.text)
         await self._inner.send(frames)
+
+    def send_nowait(self, frames: Sequence[Frame]) -> bool:
+        """See `Immediate`."""
+        assert isinstance(self._inner, Immediate)
+        for frame in frames:
+            self._note(frame.text)
+        return self._inner.send_nowait(frames)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """See `Transport.close`."""
