@@ -64,6 +64,7 @@ from actors.rules.titles import title_fault
 from actors.run import Aside, Engine, Run, work
 from actors.senders import note_sender, take_sender
 from actors.settings import refusal_of
+from actors.streaks import hear_all
 from actors.telling import stir_chat, tell
 from actors.upkeep import Errand, Upkeep, open_request
 from ahpd.agents.events import Failed, Outcome, Stopped
@@ -389,17 +390,18 @@ class Chat(Actor[Incoming]):
         if run is None or run.number != message.run:
             return  # of an agent that is gone (hazards B17, B41)
         self._patience.note_sound(run)
-        for event in message.events:
-            turn = self._state.active_turn
-            if run.stopping or turn is None or turn.id != run.turn_id:
-                self._hearing.hear_beside(event)
-                continue
-            try:
-                self._hearing.hear(event)
-            except ParseError as error:
-                self._end_turn(Failed(f"the agent said what no client could read: {error}"))
-                self._stop_run(turn.id)
-                self._moved()
+        hear_all(
+            self._hearing, message.events, partial(self._listens_to, run), partial(self._bad, run)
+        )
+
+    def _listens_to(self, run: Run) -> bool:
+        turn = self._state.active_turn
+        return not run.stopping and turn is not None and turn.id == run.turn_id
+
+    def _bad(self, run: Run, error: ParseError) -> None:
+        self._end_turn(Failed(f"the agent said what no client could read: {error}"))
+        self._stop_run(run.turn_id)
+        self._moved()
 
     def _aside_says(self, message: AsideSays) -> None:
         if message.opened != self._engine.opened or self._engine.backend is None:

@@ -7,7 +7,7 @@ business: `actors.chat` and `actors.workers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -18,15 +18,22 @@ from actors.ledger import Channel
 from actors.outputs import Outputs
 from actors.turn import actions_beside, actions_for
 from actors.waits import Waits, refusal
+from ahpd import reducers
 from ahpd.agents import events as ev
 from ahpd.agents.port import Answer
 from ahpd.protocol import chat_actions as act
-from ahpd.protocol.chat import ChatState
+from ahpd.protocol.chat import ChatState, MarkdownResponsePart, ReasoningResponsePart
 from ahpd.protocol.tools import ToolResultContent, ToolResultSubagentContent
 from supervisors import Actor
 
 #: Gives the agent an answer. Sync, and harmless when there is no agent any more.
 Tell: TypeAlias = Callable[[Answer], None]
+
+#: What pieces of text go on with, and as what they are said.
+_TEXT: Mapping[type, tuple[type[Any], type[Any]]] = {
+    ev.TextChunk: (MarkdownResponsePart, act.ChatDeltaAction),
+    ev.ThoughtChunk: (ReasoningResponsePart, act.ChatReasoningAction),
+}
 
 #: What an agent says all the time and no row depends on: no reason to look at the row.
 _STREAM = (act.ChatDeltaAction, act.ChatReasoningAction, act.ChatToolCallDeltaAction)
@@ -78,6 +85,25 @@ class Conversation:
             case _:
                 pass
         return self._say(event)
+
+    def hear_text(self, events: Sequence[ev.TextChunk | ev.ThoughtChunk]) -> bool:
+        """Say pieces of one kind that came in one go, an action each, as one step of the state.
+
+        False, and nothing said, when they do not go on with the last part. Raises `ParseError` for
+        what no JSON can hold; then nothing is said either.
+        """
+        turn = self.state.active_turn
+        kind, make = _TEXT[type(events[0])]
+        last = turn.response_parts[-1] if turn is not None and turn.response_parts else None
+        if turn is None or not isinstance(last, kind):
+            return False
+        texts = [event.text for event in events if event.text]
+        if texts:
+            whole = make(turn_id=turn.id, part_id=last.id, content="".join(texts))
+            state = reducers.apply("chat", self.state, whole)
+            actions = [make(turn_id=turn.id, part_id=last.id, content=text) for text in texts]
+            self.desk.say_run(actions, state)
+        return True
 
     def output_due(self, call_id: str) -> bool:
         """Say what output of a call is held; whether there was any."""

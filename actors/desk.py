@@ -7,7 +7,7 @@ rules (`actors.rules`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -83,6 +83,10 @@ class Desk:
         if state is self.state:
             return False
         return self._host.ledger.append(self.channel, action, state)
+
+    def say_run(self, actions: Sequence[StateAction], state: Any) -> None:
+        """Actions of the host's own that together lead to `state`. Raises as `append_run`."""
+        self._host.ledger.append_run(self.channel, actions, state)
 
     def say_and_act(self, action: StateAction) -> bool:
         """As `say`, and the actor gets `Echoed` when it is out."""

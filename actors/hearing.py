@@ -7,7 +7,7 @@ to none, and a question that nobody could see is refused at once (hazard B28).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.client_calls import ClientCalls, ClientSilent
@@ -88,6 +88,10 @@ class Hearing:
     def hear(self, event: ev.Event) -> None:
         """Something said in the running turn. Raises `ParseError` for what no JSON can hold."""
         self._hear(self.talk, event)
+
+    def hear_text(self, events: Sequence[ev.TextChunk | ev.ThoughtChunk]) -> bool:
+        """Pieces of text said in one go; False when each is to be heard by itself."""
+        return self.talk.hear_text(events)
 
     def hear_beside(self, event: ev.Event) -> None:
         """Something said beside the turns, or after the turn it was meant for. Raises as `hear`."""

@@ -278,6 +278,24 @@ class Ledger:
         self._put(entry)
         return True
 
+    def append_run(self, channel: Channel, actions: Sequence[StateAction], state: Any) -> bool:
+        """Number each of `actions`, which together lead to `state`, in one step.
+
+        Nothing can see a state between. False when the channel is closed. Raises `ParseError` for
+        what no JSON text can hold; then nothing was appended.
+        """
+        if channel.closed:
+            return False
+        texts = [dumps(action.wire()) for action in actions]
+        for action, text in zip(actions, texts, strict=True):
+            self.seq += 1
+            self._put(
+                Entry(self.seq, channel, action, _params(channel, text, self.seq, None, None))
+            )
+        channel.state = state
+        channel.seq = self.seq
+        return True
+
     def answer(
         self,
         channel: Channel,

@@ -68,6 +68,8 @@ class Outbox:
         self._queue: deque[Frame | _Held | Written] = deque()
         self._due = math.inf
         self._wake = trio.Event()
+        #: Items in the queue that are no plain frames.
+        self._uncommon = 0
         #: The writer is at work on a batch, or has one waiting.
         self._is_writing = False
         self._rest: Batch | None = None
@@ -93,6 +95,7 @@ class Outbox:
             self._due = -math.inf
             return
         self._queue.append(_Held(entry, frame))
+        self._uncommon += 1
         due = trio.current_time() + hold
         if due < self._due:
             self._due = due
@@ -120,6 +123,7 @@ class Outbox:
         """Call `written` once everything put in so far has been handed to the kernel."""
         if not self.closed:
             self._queue.append(written)
+            self._uncommon += 1
             self._hurry()
 
     def close(self) -> None:
@@ -135,7 +139,7 @@ class Outbox:
             return False
         # One frame, the longest, does not count: a snapshot of any size must get through to whoever
         # reads it, and what comes meanwhile with it.
-        if self.size - self._longest > self._limit():
+        if self.size and self.size - self._longest > self._limit():
             waiting = self.size
             self.close()
             self._on_overflow(
@@ -143,8 +147,9 @@ class Outbox:
                 "(clientQueueBytes)"
             )
             return False
-        self.size += len(frame)
-        self._longest = max(self._longest, len(frame))
+        size = len(frame.text)
+        self.size += size
+        self._longest = max(self._longest, size)
         return True
 
     def _hurry(self) -> None:
@@ -170,8 +175,11 @@ class Outbox:
                 return self._take_all()
             self._is_writing = False
             self._wake = trio.Event()
-            with trio.move_on_at(self._due):
+            if self._due == math.inf:
                 await self._wake.wait()
+            else:
+                with trio.move_on_at(self._due):
+                    await self._wake.wait()
         return Batch([], [], 0)
 
     def done(self, batch: Batch) -> None:
@@ -183,6 +191,12 @@ class Outbox:
             written()
 
     def _take_all(self) -> Batch:
+        if not self._uncommon:  # nothing but frames, and nothing else weighs anything now
+            batch = Batch(list(self._queue), [], self.size)  # type: ignore[arg-type]
+            self._queue.clear()
+            self._due = math.inf
+            return batch
+        self._uncommon = 0
         batch = Batch([], [], 0)
         size = 0
         run: list[_Held] = []

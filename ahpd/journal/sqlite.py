@@ -51,8 +51,9 @@ Runner = Callable[[Callable[[], T]], Awaitable[T]]
 
 #: Bytes of envelopes in a batch that is committed without a thread.
 SMALL = 32 << 10
-#: Seconds that this may take, and for which it is not done again when it took longer.
-SLOW, SLOW_FOR = 0.02, 10.0
+#: Seconds that this may take; when as many as `SLOW_ONES` took longer, one after the other, it is
+#: not done again for `SLOW_FOR` seconds.
+SLOW, SLOW_ONES, SLOW_FOR = 0.02, 3, 10.0
 
 #: How far the numbers go on after a loss of power: more than a second of any host.
 JUMP = 1_000_000
@@ -87,6 +88,7 @@ class SqliteJournal:
         self._run_sync = run or in_thread()
         #: Until when (monotonic seconds) small batches go through the thread too.
         self._slow_until = 0.0
+        self._slow_ones = 0
         self._connection: sqlite3.Connection | None = None
         self._syncing: sqlite3.Connection | None = None
         self._writer: Writer | None = None
@@ -162,8 +164,9 @@ class SqliteJournal:
         try:
             return self._write(batch)
         finally:
-            if time.monotonic() - began > SLOW:
-                self._slow_until = began + SLOW_FOR
+            self._slow_ones = self._slow_ones + 1 if time.monotonic() - began > SLOW else 0
+            if self._slow_ones == SLOW_ONES:
+                self._slow_ones, self._slow_until = 0, began + SLOW_FOR
 
     def _is_small(self, batch: Batch) -> bool:
         return (

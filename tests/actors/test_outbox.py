@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import trio
 
 from actors.ledger import Channel, Entry, Ledger
-from actors.outbox import Outbox
+from actors.outbox import DIRECT, Outbox
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat_actions import ChatDeltaAction, ChatReasoningAction
 from ahpd.protocol.frame import Frame
@@ -140,3 +142,63 @@ async def test_who_asked_is_told_when_what_came_before_is_written() -> None:
     box.close()
     box.after(lambda: told.append(2))
     assert told == [1]
+
+
+# ---- without the writer -------------------------------------------------------------------------
+
+
+async def test_a_flush_writes_everything_that_waits_at_once(ledger: Ledger) -> None:
+    box, _ = outbox()
+    told: list[str] = []
+    entries = [envelope(ledger, delta(text)) for text in "ab"]
+    for entry in entries:
+        box.put_entry(entry, entry.frame)
+    box.after(lambda: told.append("written"))
+    sent: list[Frame] = []
+
+    def send(frames: Sequence[Frame]) -> bool:
+        sent.extend(frames)
+        return True
+
+    box.flush(send)
+    assert sent == [entry.frame for entry in entries]
+    assert (box.size, told) == (0, ["written"])
+    box.flush(send)
+    assert len(sent) == 2
+
+
+async def test_what_a_flush_could_not_write_is_seen_through_before_anything_else(
+    ledger: Ledger,
+) -> None:
+    box, _ = outbox()
+    told: list[str] = []
+    first, second = (envelope(ledger, delta(text)) for text in "ab")
+    box.put_entry(first, first.frame)
+    box.after(lambda: told.append("written"))
+    box.flush(lambda _: False)
+    assert (box.size, told) == (len(first.frame), [])
+    box.put_entry(second, second.frame)
+    box.flush(lambda _: pytest.fail("nothing may overtake what the transport still has"))
+    batch = await box.take()
+    assert (batch.frames, batch.has_rest) == ([], True)
+    box.flush(lambda _: pytest.fail("while the writer writes, it writes alone"))
+    box.done(batch)
+    assert told == ["written"]
+    batch = await box.take()
+    assert (batch.frames, batch.has_rest) == ([second.frame], False)
+    box.done(batch)
+    assert box.size == 0
+
+
+async def test_a_flush_leaves_alone_what_is_held_back_and_what_is_long(ledger: Ledger) -> None:
+    box, _ = outbox()
+    entry = envelope(ledger, delta("a"))
+    box.put_entry(entry, entry.frame, 2.0)
+    box.flush(lambda _: pytest.fail("it may wait"))
+    long = envelope(ledger, delta("x" * (DIRECT + 1)))
+    box.put_entry(long, long.frame)
+    box.flush(lambda _: pytest.fail("a long one is the writer's"))
+    assert [frame.text for frame in (await box.take()).frames] == [
+        entry.frame.text,
+        long.frame.text,
+    ]
