@@ -32,6 +32,11 @@ def session_name_fault(uri: URI) -> str | None:
     return _fault(uri, "ahp-session", "session")
 
 
+def is_provider_name(name: str) -> bool:
+    """Whether sessions can have an agent's name as their scheme, as clients write them."""
+    return session_name_fault(f"{name}:/x") is None
+
+
 def chat_name_fault(uri: URI, session: URI, providers: Sequence[str]) -> str | None:
     """Why no chat of `session` can have this URI; `providers` are schemes of sessions."""
     if uri.startswith(_COMPUTED):

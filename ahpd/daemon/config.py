@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 
+from actors.rules.names import is_provider_name
+
 #: Names of log levels, from the most to the least talkative.
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -20,7 +22,10 @@ _MIB = 1 << 20
 
 _AGENT_NAME = re.compile(r"[a-z][a-z0-9+.-]*")
 #: What an agent may be called: its name is the scheme of its sessions' URIs.
-AGENT_NAME = "a name of lower-case letters, digits, + - and . that begins with a letter"
+AGENT_NAME = (
+    "a name of lower-case letters, digits, + - and . that begins with a letter and is no scheme of"
+    " files, the web or the protocol"
+)
 
 
 def _setting(default: Any, expected: str, fits: Callable[[Any], bool]) -> Any:
@@ -138,5 +143,5 @@ class Config:
 
 
 def is_agent_name(name: str) -> bool:
-    """Whether an agent may be called that."""
-    return _AGENT_NAME.fullmatch(name) is not None
+    """Whether an agent may be called that: sessions of it are named by it."""
+    return _AGENT_NAME.fullmatch(name) is not None and is_provider_name(name)

@@ -7,7 +7,14 @@ import platformdirs
 import pytest
 
 from actors.host import LEAST_BYTES, MOST_BYTES
-from ahpd.daemon.config import AgentConfig, Config, JournalConfig, LimitsConfig, LogConfig
+from ahpd.daemon.config import (
+    AgentConfig,
+    Config,
+    JournalConfig,
+    LimitsConfig,
+    LogConfig,
+    is_agent_name,
+)
 from ahpd.daemon.config_file import read_config
 from ahpd.daemon.errors import ConfigError
 from ahpd.daemon.hosting import build_host
@@ -262,3 +269,13 @@ def test_a_folder_that_cannot_be_served_is_named(tmp_path: Path) -> None:
     file = written(tmp_path, "")
     with pytest.raises(ConfigError, match=r"config\.toml cannot be served: it is not a folder"):
         build_host(Config(), seed=1, paths=[file])
+
+
+@pytest.mark.parametrize("name", ["file", "http", "ahp-chat", "ahp-root", "Upper", "1st", ""])
+def test_no_agent_has_a_name_that_its_sessions_could_not_have(name: str) -> None:
+    assert not is_agent_name(name)
+
+
+@pytest.mark.parametrize("name", ["demo", "claude-code", "x+y.z", "ahp-session"])
+def test_what_agents_may_be_called(name: str) -> None:
+    assert is_agent_name(name)
