@@ -188,8 +188,9 @@ class Chat(Actor[Incoming]):
                 self._aside_says(message)
             case Dispatch():
                 self._take(message)
-            case Echoed():
-                self._echoed(message)
+            case Echoed(channel=channel):
+                while channel.echoes:
+                    self._echoed(channel, channel.echoes.popleft())
             case RunBegan():
                 self._steer()
             case RunOver():
@@ -335,9 +336,8 @@ class Chat(Actor[Incoming]):
             case _:
                 pass
 
-    def _echoed(self, message: Echoed) -> None:
+    def _echoed(self, channel: Channel, action: StateAction) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""
-        action, channel = message.action, message.channel
         for answer in answers_in(action, channel.state):
             if self._engine.answer(channel.uri, answer):
                 self._patience.note_sound(self._run)

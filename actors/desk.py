@@ -45,6 +45,8 @@ class Desk:
         self._host = host
         self.channel = channel
         self._actor = actor
+        if actor is not None:
+            channel.echoes.clear()  # what an earlier incarnation was to act on is in the state
         #: Envelopes that the actor is to act on when they are out, and that are not yet.
         self.under_way = 0
 
@@ -110,10 +112,14 @@ class Desk:
 
         self.under_way += 1
 
+        echoes = self.channel.echoes
+
         def release() -> None:
             self.under_way -= 1
-            with suppress(ActorGone):  # whoever starts there next finds the state and acts on it
-                actor.cast(Echoed(action, self.channel), urgent=True)
+            echoes.append(action)
+            if len(echoes) == 1:
+                with suppress(ActorGone):  # whoever starts there next finds the state and acts
+                    actor.cast(Echoed(self.channel), urgent=True)
 
         self._host.ledger.post(release)
 

@@ -110,6 +110,8 @@ class Channel:
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
+    #: Actions that are out and that its actor has still to act on; it knows of the first.
+    echoes: deque[StateAction] = attrs.field(factory=deque)
     closed: bool = False
     #: It comes from the journal, and its actor has not started since.
     was_stored: bool = False

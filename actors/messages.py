@@ -48,9 +48,11 @@ class Dispatch:
 
 @attrs.frozen
 class Echoed:
-    """The envelope of `action` is out: now its side effects may start (R-5.8)."""
+    """Envelopes are out: now the side effects of `channel.echoes` may start (R-5.8).
 
-    action: StateAction
+    One message for all that have come: however much a client sends, it fills no mailbox.
+    """
+
     channel: Channel
 
 

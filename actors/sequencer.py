@@ -145,6 +145,8 @@ class Sequencer(Actor[Work]):
         self._sync_is_due = False
         try:
             await self._journal.sync()
+        except JournalDamaged as error:
+            self._give_up(error)
         except JournalFailed as error:
             if self._unsafe != str(error):
                 self._unsafe = str(error)

@@ -156,8 +156,9 @@ class Session(Actor[Incoming]):
                 await self._create_chat(message.params, message.client_id)
             case DisposeChat():
                 await self._dispose_chat(message.chat)
-            case Echoed():
-                self._echoed(message.action)
+            case Echoed(channel=channel):
+                while channel.echoes:
+                    self._echoed(channel.echoes.popleft())
             case AgentChanged():
                 self._agent_changed(message.event)
             case ChatConfigured():

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import attrs
 
+from ahpd.daemon.errors import StateError
 from ahpd.daemon.state import Endpoint, StateFolder, read_json
 
 #: A log larger than this (bytes) is moved aside before the next daemon writes to it.
@@ -96,7 +97,10 @@ def _spawn(
     ours = ["--quiet", "--state-dir", str(folder.path.absolute())]
     if command[-len(ours) :] != ours:  # they are, when it is started again
         command += ours
-    fd = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        fd = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StateError(f"the log {folder.log} cannot be written: {error.strerror}") from None
     try:
         return subprocess.Popen(
             command,

@@ -6,6 +6,7 @@ that fails too often is parked, and the other ways in stay open.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from actors.connection import serve_connection
 from actors.host import Host
 from ahpd.daemon.control import PrivateTransport
 from ahpd.daemon.running import Boot, Wrap
-from ahpd.daemon.state import Endpoint, write_private
+from ahpd.daemon.state import Endpoint, read_json, write_private
 from ahpd.transports import unix, websocket
 from ahpd.transports.port import Transport
 from ahpd.transports.upgrade import Admission
@@ -182,7 +183,10 @@ class Announcer(_Refuser):
             what.say(endpoint)
 
     async def on_stop(self, reason: str) -> None:
-        """Remove the files."""
+        """Remove the files, but not those of another daemon that has taken their places."""
         for path in (self._what.discovery, self._what.endpoint_file):
-            if path is not None:
+            if path is None:
+                continue
+            value = read_json(path)
+            if isinstance(value, dict) and value.get("pid") == os.getpid():
                 path.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ import fcntl
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from typing import Any
 import attrs
 
 from ahpd.daemon.errors import AlreadyRunning, StateError
+
+#: How often a lock that is held is asked for, and the seconds between.
+_TRIES, _TRY_AGAIN = 5, 0.01
 
 
 def default_folder() -> Path:
@@ -114,18 +118,27 @@ class StateFolder:
         except OSError as error:
             raise StateError(f"the state folder {self.path}: {error.strerror}") from None
         try:
+            self._lock(fd)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise AlreadyRunning(self.path, _number(os.pread(fd, 32, 0))) from None
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-            # What a daemon that was killed left behind; nobody else can be using it now.
-            self.endpoint.unlink(missing_ok=True)
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+                # What a daemon that was killed left behind; nobody else can be using it now.
+                self.endpoint.unlink(missing_ok=True)
+            except OSError as error:
+                raise StateError(f"the state folder {self.path}: {error.strerror}") from None
             yield
         finally:
             # The file stays: one that is removed while another daemon waits for it locks nothing.
             os.close(fd)
+
+    def _lock(self, fd: int) -> None:
+        """Lock the folder. Whoever asks who holds it (`holder`) has the lock for a moment too."""
+        for _ in range(_TRIES):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(_TRY_AGAIN)
+        raise AlreadyRunning(self.path, _number(os.pread(fd, 32, 0)))
 
     def holder(self) -> int | None:
         """The pid of the daemon that runs on this folder; None when there is none. Blocks briefly.

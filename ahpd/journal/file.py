@@ -27,6 +27,7 @@ power can take is said in `ahpd.journal.sqlite`.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -183,7 +184,7 @@ def read_only(path: Path) -> sqlite3.Connection:
         raise JournalFailed(f"there is no journal {path}")
     with faults(path):
         connection = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?mode=ro",
+            f"file:{quote(str(path.absolute()))}?{_only_read(path)}",
             uri=True,
             timeout=_LOCKED_WITHIN,
             isolation_level=None,
@@ -200,6 +201,17 @@ def read_only(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+def _only_read(path: Path) -> str:
+    """How to open a file that is only read.
+
+    Beside a WAL SQLite wants to write a file of its own; where it cannot, on a medium that nobody
+    writes to, and there is no WAL with anything in it, it is told that nobody does.
+    """
+    wal = path.with_name(path.name + "-wal")
+    has_wal = wal.exists() and wal.stat().st_size > 0
+    return "mode=ro" if has_wal or os.access(path.parent, os.W_OK) else "immutable=1"
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:

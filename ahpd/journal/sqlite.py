@@ -37,7 +37,7 @@ import attrs
 import trio
 
 from ahpd.journal.file import connect, faults, text_of
-from ahpd.journal.port import Batch, JournalFailed, Kept, KeptChannel
+from ahpd.journal.port import Batch, JournalDamaged, JournalFailed, Kept, KeptChannel
 from ahpd.journal.reading import read_channels, read_kept, read_meta, survey
 from ahpd.journal.writing import Writer, put_meta, set_aside
 from ahpd.protocol.uris import URI
@@ -89,6 +89,8 @@ class SqliteJournal:
         #: Until when (monotonic seconds) small batches go through the thread too.
         self._slow_until = 0.0
         self._slow_ones = 0
+        #: Which file it is.
+        self._place: tuple[int, int] | None = None
         self._connection: sqlite3.Connection | None = None
         self._syncing: sqlite3.Connection | None = None
         self._writer: Writer | None = None
@@ -105,6 +107,7 @@ class SqliteJournal:
         try:
             self._connection = connect(self.path, synchronous=level)
             self._syncing = connect(self.path, synchronous="FULL")
+            self._place = _place_of(self.path)
             with faults(self.path):
                 begin = partial(self._begin, self._connection, limit, boot)
                 return _whatever_the_texts(self._connection, begin)
@@ -189,12 +192,18 @@ class SqliteJournal:
 
     def _sync(self) -> None:
         assert self._syncing is not None, "the journal was not begun"
+        self._check_place()
         with faults(self.path):
             _, frames, _ = self._syncing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if frames > LONG_WAL:
                 # While batches come without a pause the WAL never begins anew by itself. What is
                 # left to move is little now, and the writer waits as long as that takes.
                 self._syncing.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+
+    def _check_place(self) -> None:
+        """Raise when somebody took the file away: what is written then is gone with the process."""
+        if _place_of(self.path) != self._place:
+            raise JournalDamaged(f"{self.path} was removed or replaced while it was in use")
 
     async def load(self, session: URI) -> Sequence[KeptChannel]:
         """See the port."""
@@ -230,6 +239,15 @@ def _whatever_the_texts(connection: sqlite3.Connection, read: Callable[[], T]) -
             raise
         connection.text_factory = text_of
         return read()
+
+
+def _place_of(path: Path) -> tuple[int, int] | None:
+    """Which file is there; None: there is none."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def in_thread() -> Callable[[Callable[[], Any]], Awaitable[Any]]:

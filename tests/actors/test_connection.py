@@ -26,7 +26,7 @@ from tests.actors.support import (
     started,
     turn,
 )
-from tests.harness import PuppetAgent, RunningHost, differences, running_host
+from tests.harness import PuppetAgent, RunningHost, SlowJournal, differences, running_host
 from tests.harness.replicas import state_of
 
 MIB = 1 << 20
@@ -174,3 +174,18 @@ async def test_b02_a_ping_overtakes_a_thousand_dispatches() -> None:
         await ann.request("ping", channel=ROOT)
         sys.resume(host.system.ref(path))
         await ann.answered(await ann.dispatch(S, {"type": "session/titleChanged", "title": "last"}))
+
+
+async def test_b01_what_one_client_sends_fills_nobodys_mailbox() -> None:
+    """It is let out at once when the journal works again, and acted on, and the host lives."""
+    journal = SlowJournal()
+    async with running_host(journal=journal) as host:
+        ann = await room(host)
+        journal.longest = 20.0
+        for number in range(1500):
+            await ann.dispatch(S, {"type": "session/titleChanged", "title": f"Title {number}"})
+        await settled()
+        journal.longest = 0.0
+        last = {"type": "session/titleChanged", "title": "last"}
+        assert "rejectionReason" not in (await ann.answered(await ann.dispatch(S, last)))["params"]
+        assert not [path for path, _ in host.exits() if path == "sequencer"]

@@ -217,3 +217,18 @@ def test_a_lock_that_was_left_and_a_pid_that_is_another_process_keep_nobody_out(
         assert second.returncode == exits.ALREADY_RUNNING
         assert f"the daemon with pid {host.process.pid} runs on" in second.stderr.decode()
         assert host.end() == exits.OK
+
+
+async def test_a_journal_that_was_taken_away_ends_the_host(tmp_path: Path, wire: Wiretap) -> None:
+    """What is written then is gone with the process, and its numbers would be used again."""
+    with daemon(tmp_path) as host:
+        async with peer(host.unix, wire.connection()) as client:
+            await client.hello()
+            await client.request("createSession", channel=SESSION)
+            await client.request("subscribe", channel=CHAT)
+            for name in ("journal.db", "journal.db-wal", "journal.db-shm"):
+                (host.state / name).unlink(missing_ok=True)
+            await client.send("dispatchAction", draft(1, "a"))
+            await trio.to_thread.run_sync(host.process.wait, 30)
+        assert host.end() == exits.JOURNAL_UNUSABLE
+        assert "journal.db was removed or replaced while it was in use" in host.said.decode()

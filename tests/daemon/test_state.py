@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import fcntl
 import os
+import threading
 from pathlib import Path
 
 import attrs
@@ -84,3 +86,24 @@ def test_what_is_no_json_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("{")
     assert read_json(tmp_path / "file") is None
     assert read_json(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize("name", ["endpoint.json", "lock"])
+def test_what_stands_in_the_way_is_named(tmp_path: Path, name: str) -> None:
+    folder = StateFolder(tmp_path / "state")
+    folder.make()
+    (folder.path / name).mkdir()
+    with pytest.raises(StateError, match="state: "), folder.held():
+        pass
+
+
+def test_whoever_asks_who_holds_it_does_not_keep_anybody_from_it(tmp_path: Path) -> None:
+    folder = StateFolder(tmp_path / "state")
+    folder.make()
+    asked = os.open(folder.lock, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(asked, fcntl.LOCK_SH)
+    done = threading.Timer(0.015, os.close, (asked,))
+    done.start()
+    with folder.held():
+        assert folder.holder() == os.getpid()
+    done.join()

@@ -302,7 +302,7 @@ class World:
         turns = tuple(chat.state.turns)[:2]
         match dice.randint(0, 4):
             case 0:
-                chat.note(cut=dice.choice((None, (None,), ("t1",))), was_written_to=True)
+                chat.note(cut=dice.choice((None, (None,), ("t1",))))
             case 1:
                 chat.note(senders={self.name("m"): "ann"}, starter=dice.choice((None, "bob")))
             case 2:
