@@ -117,7 +117,8 @@ def compact(*, folder: StateFolder, as_json: bool) -> int:
         with readable(), folder.held():
             before, after = verifying.compact(folder.journal)
     except AlreadyRunning as error:
-        click.echo(f"ahpd: {error}; stop it first: ahpd stop", err=True)
+        stop = f"ahpd stop --state-dir {folder.path}"
+        click.echo(f"ahpd: {error}; stop it first: {stop}", err=True)
         return exits.ALREADY_RUNNING
     except StateError as error:
         raise Unusable(str(error)) from error

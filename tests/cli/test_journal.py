@@ -85,11 +85,22 @@ async def test_they_work_while_a_daemon_runs_and_after_it_was_killed(
     assert commands.json("verify")["ok"]
 
 
+async def at_rest(file: Path) -> None:
+    """Wait until the daemon has written what follows from what it was asked for."""
+    look = "SELECT max(seq), (SELECT group_concat(hex(summary)) FROM channels) FROM envelopes"
+    before, same = sql(file, look), 0
+    while same < 5:
+        await trio.sleep(0.1)
+        now = sql(file, look)
+        before, same = now, same + 1 if now == before else 0
+
+
 async def test_what_is_not_the_same_is_told_with_its_place(tmp_path: Path, wire: Wiretap) -> None:
     """The daemon goes on from other numbers than the file has: somebody wrote into it."""
     commands = Commands(tmp_path)
     with daemon(tmp_path) as host:
         await played(host, wire, "please fail", "chat/error")
+        await at_rest(commands.file)
         sql(commands.file, "DELETE FROM envelopes WHERE seq = (SELECT max(seq) FROM envelopes)")
         sql(commands.file, "UPDATE channels SET summary = x'00' WHERE kind = 'session'")
         found = await commands.beside("journal", "verify", code=exits.FAULTS)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import attrs
 import pytest
 
 from ahpd.journal import sqlite as adapter
+from ahpd.journal.file import read_only
 from ahpd.journal.port import (
     Batch,
     ChannelFacts,
@@ -17,7 +19,7 @@ from ahpd.journal.port import (
     JournalFailed,
     StateAt,
 )
-from ahpd.journal.sqlite import JUMP, Durability
+from ahpd.journal.sqlite import JUMP, Durability, SqliteJournal
 from ahpd.journal.sums import checksum, seal, unseal
 from ahpd.protocol.annotations import AnnotationsState
 from ahpd.protocol.chat import ChatState, Turn, Turns
@@ -380,3 +382,25 @@ async def test_a_number_that_no_sound_row_says_is_not_gone_on_from(tmp_path: Pat
         assert 9 < kept.seq <= 9 + JUMP
         assert kept.next_key == 3
         assert await journal.load("puppet:/1") == []
+
+
+def test_a_journal_on_a_medium_that_nobody_writes_to_can_be_read(tmp_path: Path) -> None:
+    """SQLite wants a file beside it, which is not to be had there."""
+    folder = tmp_path / "medium"
+    folder.mkdir()
+    journal = SqliteJournal(folder / "journal.db")
+    journal.begin(limit=10, boot="b")
+    journal.close()
+    made = subprocess.run(
+        ["mount", "-o", "bind,ro", str(folder), str(folder)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("read-only media can be made by root alone")
+    try:
+        connection = read_only(folder / "journal.db")
+        try:
+            assert connection.execute("SELECT count(*) FROM channels").fetchone() == (0,)
+        finally:
+            connection.close()
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
