@@ -12,18 +12,18 @@ from tests.actors.support import C, S, refused, room
 from tests.harness import running_host
 
 RESOURCES = [
-    ("file:///srv/work", True),
-    ("file:///srv/work/", True),
-    ("file:///srv/work/a%20b/c", True),
-    ("file://localhost/srv/work/x", True),
-    ("file:///srv/work-evil/x", False),
+    ("file:///srv/depot", True),
+    ("file:///srv/depot/", True),
+    ("file:///srv/depot/a%20b/c", True),
+    ("file://localhost/srv/depot/x", True),
+    ("file:///srv/depot-evil/x", False),
     ("file:///srv", False),
-    ("file:///srv/work/../other", False),
-    ("file:///srv/work/%2e%2e/other", False),
-    ("file:///srv/work/%00", False),
-    ("file://elsewhere/srv/work/x", False),
-    ("http://srv/work", False),
-    ("srv/work", False),
+    ("file:///srv/depot/../other", False),
+    ("file:///srv/depot/%2e%2e/other", False),
+    ("file:///srv/depot/%00", False),
+    ("file://elsewhere/srv/depot/x", False),
+    ("http://srv/depot", False),
+    ("srv/depot", False),
     ("", False),
     ("file://[", False),
 ]
@@ -33,11 +33,11 @@ RESOURCES = [
 async def test_r_13_4_only_files_in_the_folders_served_may_be_asked_for(
     uri: str, served: bool
 ) -> None:
-    settings = Settings(served=("file:///srv/work",))
+    settings = Settings(served=("file:///srv/depot",))
     async with running_host(settings=settings) as host:
         ann = await host.peer("ann")
         result = await ann.hello()
-        assert result["defaultDirectory"] == "file:///srv/work"
+        assert result["defaultDirectory"] == "file:///srv/depot"
         if served:
             assert await ann.request("resourceRequest", uri=uri) == {}
         else:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-#: Walks, and kills of each kind of actor, when nobody says how many: about 40 and 25 s on one core.
-WALKS, KILLS = 50, 50
+#: Walks, and kills of each kind of actor, when nobody says how many: about half a minute each on
+#: one core.
+WALKS, KILLS = 40, 30
 #: Walks with restarts of the host, and rounds with hosts in processes of their own.
 RESTARTS, ROUNDS = 9, 5
 #: Kills in one test: not all of it overhead, and none takes long.
