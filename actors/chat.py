@@ -40,9 +40,6 @@ from actors.messages import (
     AsideSays,
     Authorize,
     CancelOverdue,
-    ChatArchived,
-    ChatConfigured,
-    ChatTitled,
     ClientsMoved,
     Dispatch,
     Echoed,
@@ -58,9 +55,9 @@ from actors.messages import (
 )
 from actors.outputs import OutputDue
 from actors.paging import say_older, say_up_to
+from actors.passing import for_session
 from actors.patience import Patience
 from actors.rules import chat as rules
-from actors.rules.titles import title_fault
 from actors.run import Aside, Engine, Run, work
 from actors.senders import note_sender, take_sender
 from actors.settings import refusal_of
@@ -76,10 +73,6 @@ from ahpd.protocol.jsontext import ParseError
 from ahpd.protocol.messages import Message, PendingMessage
 from ahpd.protocol.root import AgentCapabilities
 from ahpd.protocol.session import SessionState
-from ahpd.protocol.session_actions import (
-    SessionConfigChangedAction,
-    SessionTitleChangedAction,
-)
 from supervisors import Actor, ChildSpec, Reject
 
 _log = logging.getLogger("ahpd.agents")
@@ -242,7 +235,7 @@ class Chat(Actor[Incoming]):
         return self._owner.state if self._owner is not None else None
 
     def _tell_session(self, message: object) -> None:
-        if self._owner is not None:
+        if self._owner is not None and message is not None:
             tell(self.find(self._owner.path), message)
 
     @property
@@ -310,31 +303,14 @@ class Chat(Actor[Incoming]):
                 self._channel.note(cut=(action.turn_id,))
                 self._queue_held = True
             case None:
-                self._pass_up(case, wanted)
+                self._tell_session(for_session(case, wanted))
                 return
             case action:
-                self._pass_up(case, action)
+                self._tell_session(for_session(case, action))
         self._moved(channel)
 
     def _attach(self, key: str, message: Message) -> None:
         attach(self._channel, key, message, self._host.ledger.state_of)
-
-    def _pass_up(self, case: rules.Case, action: StateAction | None) -> None:
-        """What was sent to a chat and is its session's to say, whatever it means for the chat.
-
-        No chat action carries a title (quirk 22), a default chat is archived with its session, and
-        the session says settings, a chat's own included.
-        """
-        uri = case.channel.uri
-        match action:
-            case SessionTitleChangedAction(title=title) if title_fault(title) is None:
-                self._tell_session(ChatTitled(uri, title))
-            case act.ChatIsArchivedChangedAction(is_archived=is_archived):
-                self._tell_session(ChatArchived(uri, is_archived))
-            case SessionConfigChangedAction(config=config) if rules.judge(case, action) is None:
-                self._tell_session(ChatConfigured(uri, config))
-            case _:
-                pass
 
     def _echoed(self, channel: Channel, action: StateAction) -> None:
         """The envelope is out: the side effects of an action, after a fresh look at the state."""

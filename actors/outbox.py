@@ -139,7 +139,7 @@ class Outbox:
             return False
         # One frame, the longest, does not count: a snapshot of any size must get through to whoever
         # reads it, and what comes meanwhile with it.
-        if self.size and self.size - self._longest > self._limit():
+        if self.size - self._longest > self._limit():
             waiting = self.size
             self.close()
             self._on_overflow(

@@ -83,6 +83,8 @@ class Wire:
         self._capacity = capacity
         self._held: set[Direction] = set()
         self._ends: MemoryTransport | None = None
+        #: The ends of earlier connections: what is held of them has not arrived yet.
+        self._earlier: list[MemoryTransport] = []
 
     async def connect(self) -> Transport:
         """The client's end of a new connection; the `Connect` of a client."""
@@ -93,6 +95,8 @@ class Wire:
         name = f"{self.name}#{self.connections}"
         there, here = memory_pair(name, capacity=self._capacity)
         tap = self.tap = self._taps.tap(name)
+        if self._ends is not None:
+            self._earlier.append(self._ends)
         self._ends = there
         for way in self._held:
             self._lane(way).hold()
@@ -101,7 +105,7 @@ class Wire:
 
     def _lane(self, way: Direction) -> Lane:
         assert self._ends is not None
-        return self._ends.outbound if way == "up" else self._ends.inbound
+        return _lane_of(self._ends, way)
 
     def hold(self, way: Direction) -> None:
         """From now on let nothing through this way, except by `deliver`."""
@@ -115,11 +119,12 @@ class Wire:
             self._lane(way).deliver(count)
 
     def release(self, *ways: Direction) -> None:
-        """Let everything through again; both ways unless told."""
+        """Let everything through again, of earlier connections too; both ways unless told."""
+        ends = self._earlier if self._ends is None else [*self._earlier, self._ends]
         for way in ways or ("up", "down"):
             self._held.discard(way)
-            if self._ends is not None:
-                self._lane(way).release()
+            for each in ends:
+                _lane_of(each, way).release()
 
     def cut(self) -> None:
         """Break the present connection; what is under way is lost."""
@@ -144,6 +149,10 @@ class Wire:
     def waiting(self, way: Direction) -> int:
         """Bytes that were sent this way and not received."""
         return self._lane(way).waiting_bytes if self._ends is not None else 0
+
+
+def _lane_of(ends: MemoryTransport, way: Direction) -> Lane:
+    return ends.outbound if way == "up" else ends.inbound
 
 
 def _nothing(_: bytes) -> None:
