@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors.client_tools import failing, find_offer, nobody, open_calls, opening
 from actors.conversation import Conversation
@@ -29,8 +29,7 @@ from supervisors import Actor
 Key: TypeAlias = tuple[URI, str]
 
 
-@attrs.frozen
-class ClientSilent:
+class ClientSilent(Struct, frozen=True):
     """The client of this call may have kept silent for too long: look."""
 
     chat: URI

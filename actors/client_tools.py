@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-import attrs
+from msgspec import Struct
 
 from ahpd.agents.events import ClientToolCalled
 from ahpd.protocol.actions import StateAction
@@ -36,8 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BETWEEN = "__"
 
 
-@attrs.frozen
-class Offer:
+class Offer(Struct, frozen=True):
     """A tool that a client offers; `name` is what the model knows it by."""
 
     name: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import attrs
+from msgspec import Struct, field
 
 from actors.paging import Window
 from actors.replay import ReplayWindow
@@ -17,8 +17,7 @@ from actors.subscriptions import Peer
 from ahpd.protocol.uris import URI
 
 
-@attrs.frozen
-class Baseline:
+class Baseline(Struct, frozen=True):
     """That a client was given a channel's state at `seq` and everything after, without a gap.
 
     `window`: which turns it holds, when the state had only the newest ones.
@@ -28,8 +27,7 @@ class Baseline:
     window: Window | None = None
 
 
-@attrs.define(eq=False)
-class ClientRecord:
+class ClientRecord(Struct, eq=False):
     """One client.
 
     Invariant: a channel is in `baselines` only while nothing of it can have been kept from the
@@ -40,9 +38,9 @@ class ClientRecord:
 
     client_id: str
     version: str
-    baselines: dict[URI, Baseline] = attrs.field(factory=dict)
+    baselines: dict[URI, Baseline] = field(default_factory=dict)
     #: Open connections, oldest first; the newest is the one to talk to.
-    connections: list[Peer] = attrs.field(factory=list)
+    connections: list[Peer] = field(default_factory=list)
     #: The host's number when the last connection went, and how often that has happened.
     left_at: int = 0
     absences: int = 0

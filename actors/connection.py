@@ -17,8 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors import mailboxes
 from actors.clients import ClientRecord
@@ -98,8 +98,7 @@ _PARKED = "this channel failed too often and is set aside until somebody restart
 _LOST = "this part of the host failed before it got to this, and did not do it; try again"
 
 
-@attrs.frozen
-class Hangup:
+class Hangup(Struct, frozen=True):
     """The connection is over, or has to be: `code` and `reason` for the peer."""
 
     code: int

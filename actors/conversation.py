@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import attrs
+from msgspec import structs
 
 from actors.desk import Desk
 from actors.host import Host
@@ -169,4 +169,4 @@ class Conversation:
         if link is None:
             return event
         content: tuple[ToolResultContent, ...] = (link, *event.content)
-        return attrs.evolve(event, content=content)
+        return structs.replace(event, content=content)

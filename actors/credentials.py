@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 import trio
+from msgspec import structs
 
 from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.jsonrpc import Request
@@ -33,7 +34,7 @@ def concealed(request: Request) -> Request:
     token = request.params.get("token")
     if not isinstance(token, str):
         return request
-    return attrs.evolve(request, params={**request.params, "token": Secret(token)})
+    return structs.replace(request, params={**request.params, "token": Secret(token)})
 
 
 def revealed(params: Object) -> Object:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from actors.ledger import Channel
 from actors.waits import Waits
@@ -26,8 +26,7 @@ from ahpd.protocol.tools import (
 )
 
 
-@attrs.frozen
-class Waiting:
+class Waiting(Struct, frozen=True):
     """What an agent waits for: the kind of the answer, and about what."""
 
     kind: type[Answer]

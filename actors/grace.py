@@ -10,8 +10,8 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors.host import Host
 from actors.messages import ClientLeft
@@ -20,15 +20,13 @@ from ahpd.protocol.uris import URI
 from supervisors import Actor, ActorGone
 
 
-@attrs.frozen
-class ClientGone:
+class ClientGone(Struct, frozen=True):
     """The last connection of this client closed."""
 
     client_id: str
 
 
-@attrs.frozen
-class GraceOver:
+class GraceOver(Struct, frozen=True):
     """The time of this client is up, if it has not come back since."""
 
     client_id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import attrs
+from msgspec import Struct, field
 
 from actors.absent import AbsentAgent
 from actors.clients import Clients
@@ -25,8 +25,7 @@ from ahpd.protocol.uris import ROOT, URI
 LEAST_BYTES, MOST_BYTES = 1 << 20, 1 << 40
 
 
-@attrs.define(eq=False)
-class Settings:
+class Settings(Struct, eq=False):
     """What can be set; times in seconds, sizes in bytes."""
 
     #: What may wait for a client that does not read (R-1.40); settable while the host runs.
@@ -59,8 +58,7 @@ class Settings:
     version: str = ""
 
 
-@attrs.define(eq=False)
-class Host:
+class Host(Struct, eq=False):
     """One host's shared tables.
 
     `catalogue` holds the summary of every session as root subscribers were last told; it is None
@@ -76,14 +74,14 @@ class Host:
     new_id: Callable[[], str]
     agents: Mapping[str, Agent]
     recorder: Recorder
-    settings: Settings = attrs.field(factory=Settings)
-    catalogue: dict[URI, SessionSummary] | None = attrs.field(factory=dict)
+    settings: Settings = field(default_factory=Settings)
+    catalogue: dict[URI, SessionSummary] | None = field(default_factory=dict)
     #: Sessions that are kept, and not loaded.
-    dormant: Dormant = attrs.field(factory=Dormant)
+    dormant: Dormant = field(default_factory=Dormant)
     #: Who has been let out something and not been told to write it.
-    heard: dict[Listener, None] = attrs.field(factory=dict)
+    heard: dict[Listener, None] = field(default_factory=dict)
     #: Watches on clients' files: the channel, and the client that watches.
-    watchers: dict[URI, str] = attrs.field(factory=dict)
+    watchers: dict[URI, str] = field(default_factory=dict)
 
     @property
     def default_provider(self) -> str:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
+from msgspec import Struct, field, structs
 
 from actors.room import Room
 from ahpd.agents.port import Attached
@@ -39,8 +40,7 @@ from ahpd.protocol.uris import URI, ChannelKind
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
 
 
-@attrs.frozen
-class Heritage:
+class Heritage(Struct, frozen=True):
     """What a chat's agent is to know of the chat that it was made from; it never changes.
 
     A fork's `history` is shown in it, as its first turns. A side chat's `context` is not, nor is
@@ -50,11 +50,10 @@ class Heritage:
     history: Sequence[Turn] = ()
     context: Sequence[Turn] = ()
     selection: str | None = None
-    attached: Mapping[str, tuple[Attached, ...]] = attrs.field(factory=dict)
+    attached: Mapping[str, tuple[Attached, ...]] = field(default_factory=dict)
 
 
-@attrs.frozen
-class Notes:
+class Notes(Struct, frozen=True):
     """What the host alone knows of a channel, beside its state. `Channel.note` replaces it.
 
     Here, and not with the channel's actor, because no state holds it and the actor may fail.
@@ -64,26 +63,25 @@ class Notes:
     began: tuple[str, float] = ("", 0.0)
     #: Of a chat: the client that the agent works for, and whose each waiting message is.
     starter: str | None = None
-    senders: Mapping[str, str] = attrs.field(factory=dict)
+    senders: Mapping[str, str] = field(default_factory=dict)
     #: Of a session: the settings that each chat has for itself. Of a chat: its values of those.
     chat_scoped: frozenset[str] = frozenset()
-    settings: Object = attrs.field(factory=dict)
+    settings: Object = field(default_factory=dict)
     #: Of a session: what each source has to say in its `_meta`.
-    metas: Mapping[str, Object] = attrs.field(factory=dict)
+    metas: Mapping[str, Object] = field(default_factory=dict)
     #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
     cut: tuple[str | None] | None = None
     #: Of a chat: what it was made from.
     heritage: Heritage = Heritage()
     #: Of a chat: what was attached to messages of it, by the id of the turn or the waiting message.
-    attached: Mapping[str, tuple[Attached, ...]] = attrs.field(factory=dict)
+    attached: Mapping[str, tuple[Attached, ...]] = field(default_factory=dict)
     #: Of a session: how many chats it has ever had, so that no two have the same path.
     chats_made: int = 0
     #: Of a session: how lists show it.
     summary: SessionSummary | None = None
 
 
-@attrs.define(eq=False)
-class Channel:
+class Channel(Struct, eq=False):
     """A channel that carries state, as long as it exists.
 
     `state` is replaced, never changed. `used` holds the ids that clients chose and that were
@@ -105,13 +103,13 @@ class Channel:
     seq: int
     #: JSON text of `uri`, which every envelope repeats.
     uri_text: bytes
-    used: dict[str, None] = attrs.field(factory=dict)
+    used: dict[str, None] = field(default_factory=dict)
     notes: Notes = Notes()
     #: Whoever summarises this channel has been asked to look at it and has not yet. It keeps a busy
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
     #: Actions that are out and that its actor has still to act on; it knows of the first.
-    echoes: deque[StateAction] = attrs.field(factory=deque)
+    echoes: deque[StateAction] = field(default_factory=deque)
     closed: bool = False
     #: It comes from the journal, and its actor has not started since.
     was_stored: bool = False
@@ -121,7 +119,7 @@ class Channel:
 
     def note(self, **changes: Any) -> None:
         """The host knows something new of it; names and values as in `Notes`."""
-        self.notes = attrs.evolve(self.notes, **changes)
+        self.notes = structs.replace(self.notes, **changes)
         self.on_note(self)
 
     def consume(self, *ids: str) -> None:
@@ -135,8 +133,7 @@ class Channel:
         self.on_note(self)
 
 
-@attrs.frozen
-class Origin:
+class Origin(Struct, frozen=True):
     """Whose dispatch an envelope answers: R-5.5, copied from the connection."""
 
     client_id: str

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import attrs
+from msgspec import Struct
 
 from actors.ledger import Channel, Origin
 from actors.subscriptions import Peer
@@ -29,8 +30,7 @@ from ahpd.protocol.uris import URI
 from supervisors import Request
 
 
-@attrs.define(eq=False)
-class Dispatch:
+class Dispatch(Struct, eq=False):
     """A client proposes an action on `channel`, to the actor that answers for it.
 
     `action` is None when `raw` could not be decoded; `fault` then says why. `answered` is set in
@@ -46,8 +46,7 @@ class Dispatch:
     answered: bool = False
 
 
-@attrs.frozen
-class Echoed:
+class Echoed(Struct, frozen=True):
     """Envelopes are out: now the side effects of `channel.echoes` may start (R-5.8).
 
     One message for all that have come: however much a client sends, it fills no mailbox.
@@ -59,16 +58,14 @@ class Echoed:
 # ---- to the catalogue ---------------------------------------------------------------------------
 
 
-@attrs.frozen
-class Configured:
+class Configured(Struct, frozen=True):
     """The configuration that a session begins with; `chat_scoped` settings each chat has itself."""
 
     state: SessionConfigState | None = None
     chat_scoped: frozenset[str] = frozenset()
 
 
-@attrs.frozen
-class CreateSession(Request[None]):
+class CreateSession(Struct, Request[None], frozen=True):
     """Make a session; `client_id` is the connection's."""
 
     params: CreateSessionParams
@@ -76,44 +73,38 @@ class CreateSession(Request[None]):
     config: Configured = Configured()
 
 
-@attrs.frozen
-class DisposeSession(Request[None]):
+class DisposeSession(Struct, Request[None], frozen=True):
     """End a session and everything in it."""
 
     session: URI
 
 
-@attrs.frozen
-class SessionMoved:
+class SessionMoved(Struct, frozen=True):
     """Something in this session's summary may have changed: look."""
 
     session: URI
 
 
-@attrs.frozen
-class CollectDraft:
+class CollectDraft(Struct, frozen=True):
     """This session has been unused for long: end it, if it still is."""
 
     session: URI
 
 
-@attrs.frozen
-class WakeSession(Request[None]):
+class WakeSession(Struct, Request[None], frozen=True):
     """This session is kept and not loaded, and somebody asks for it. Harmless when it is loaded."""
 
     session: URI
 
 
-@attrs.frozen
-class MatchSessions:
+class MatchSessions(Struct, frozen=True):
     """Give actors to the sessions that have none: one was made elsewhere."""
 
 
 # ---- to the watches ------------------------------------------------------------------------------
 
 
-@attrs.frozen
-class RelayWatch(Request[None]):
+class RelayWatch(Struct, Request[None], frozen=True):
     """Make the channel on which this client says what changed of its files."""
 
     channel: URI
@@ -124,8 +115,7 @@ class RelayWatch(Request[None]):
 # ---- to the root ---------------------------------------------------------------------------------
 
 
-@attrs.frozen
-class SessionsCounted:
+class SessionsCounted(Struct, frozen=True):
     """How many sessions there are now."""
 
     count: int
@@ -134,81 +124,70 @@ class SessionsCounted:
 # ---- to a session -------------------------------------------------------------------------------
 
 
-@attrs.frozen
-class CreateChat(Request[None]):
+class CreateChat(Struct, Request[None], frozen=True):
     """Make a chat in this session; `client_id` is the connection's."""
 
     params: CreateChatParams
     client_id: str
 
 
-@attrs.frozen
-class DisposeChat(Request[None]):
+class DisposeChat(Struct, Request[None], frozen=True):
     """End a chat of this session."""
 
     chat: URI
 
 
-@attrs.frozen
-class MatchChats:
+class MatchChats(Struct, frozen=True):
     """Make the actors that run agree with the chats there are; sent to itself."""
 
 
-@attrs.frozen
-class ChatMoved:
+class ChatMoved(Struct, frozen=True):
     """Something in this chat's row, or in what it waits for, may have changed: look."""
 
     chat: URI
 
 
-@attrs.frozen
-class ChatOpened:
+class ChatOpened(Struct, frozen=True):
     """The chat's agent is up, or (with an `error`) will not come up."""
 
     chat: URI
     error: str | None = None
 
 
-@attrs.frozen
-class TurnBegan:
+class TurnBegan(Struct, frozen=True):
     """A turn started in this chat, with this message."""
 
     chat: URI
     text: str
 
 
-@attrs.frozen
-class ChatTitled:
+class ChatTitled(Struct, frozen=True):
     """A name for the chat, from its agent or from somebody who renamed it there."""
 
     chat: URI
     title: str
 
 
-@attrs.frozen
-class AgentChanged:
+class AgentChanged(Struct, frozen=True):
     """The agent of one of its chats said what concerns the whole session."""
 
     event: CommandsChanged | CustomizationsChanged | ServerChanged
 
 
-@attrs.frozen
-class ChatArchived:
+class ChatArchived(Struct, frozen=True):
     """Somebody archived this chat or took it back; of a default chat that means its session."""
 
     chat: URI
     is_archived: bool
 
 
-@attrs.frozen
-class ClientLeft:
+class ClientLeft(Struct, frozen=True):
     """A client unsubscribed, stayed away too long, or came back without this session (R-10.36)."""
 
     client_id: str
 
 
-@attrs.frozen
-class ChatConfigured:
+class ChatConfigured(Struct, frozen=True):
     """A client changed settings on a chat's channel; they were judged there."""
 
     chat: URI
@@ -223,8 +202,7 @@ class AuthorizeServer:
     token: str = attrs.field(repr=False)
 
 
-@attrs.frozen
-class AgentSaysMeta:
+class AgentSaysMeta(Struct, frozen=True):
     """What this chat's agent has to say in the session's `_meta`; None: nothing any more."""
 
     chat: URI
@@ -234,65 +212,55 @@ class AgentSaysMeta:
 # ---- to a chat ----------------------------------------------------------------------------------
 
 
-@attrs.frozen
-class StartTurn:
+class StartTurn(Struct, frozen=True):
     """Start a turn with this message of a client's, in a chat that was just made (R-9.11)."""
 
     message: Message
     client_id: str
 
 
-@attrs.frozen
-class ClientsMoved:
+class ClientsMoved(Struct, frozen=True):
     """Who takes part in the session has changed: look."""
 
 
-@attrs.frozen
-class ConfigMoved:
+class ConfigMoved(Struct, frozen=True):
     """Settings of the session, or of this chat, may have changed: look."""
 
 
-@attrs.frozen
-class AgentReplaced:
+class AgentReplaced(Struct, frozen=True):
     """The backend was let go of and another opened, with other settings or tokens."""
 
 
-@attrs.frozen
-class OpenAgent:
+class OpenAgent(Struct, frozen=True):
     """Bring the agent up before anybody needs it, and tell the session."""
 
 
-@attrs.frozen
-class RunBegan:
+class RunBegan(Struct, frozen=True):
     """The agent has a turn's message now, and can be given others."""
 
 
-@attrs.frozen
-class AgentSays:
+class AgentSays(Struct, frozen=True):
     """Events of the run with this number, in order."""
 
     run: int
     events: Sequence[Event]
 
 
-@attrs.frozen
-class AsideSays:
+class AsideSays(Struct, frozen=True):
     """Events that belong to no turn, from the backend that was opened as this one in number."""
 
     opened: int
     events: Sequence[Event]
 
 
-@attrs.frozen
-class AsideFailed:
+class AsideFailed(Struct, frozen=True):
     """That backend broke down beside the turns."""
 
     opened: int
     outcome: Failed
 
 
-@attrs.frozen
-class SilenceDue:
+class SilenceDue(Struct, frozen=True):
     """The run with this number may have been silent for too long: look."""
 
     run: int
@@ -310,16 +278,14 @@ class Authorize:
     token: str = attrs.field(repr=False)
 
 
-@attrs.frozen
-class Switch:
+class Switch(Struct, frozen=True):
     """Somebody decided where a customization is on; all decisions, the most specific first."""
 
     customization_id: str
     enablement: Sequence[CustomizationEnablement]
 
 
-@attrs.frozen
-class Control:
+class Control(Struct, frozen=True):
     """Somebody wants something of an MCP server; `opens`: for that the agent is brought up."""
 
     server_id: str
@@ -327,8 +293,7 @@ class Control:
     opens: bool
 
 
-@attrs.frozen
-class RunOver:
+class RunOver(Struct, frozen=True):
     """The run with this number has ended; nothing more comes from it.
 
     `broken`: the backend is of no use any more, and the next turn needs a new one.
@@ -339,8 +304,7 @@ class RunOver:
     broken: bool = False
 
 
-@attrs.frozen
-class CancelOverdue:
+class CancelOverdue(Struct, frozen=True):
     """The run with this number was asked to stop and has not, in time."""
 
     run: int
@@ -363,15 +327,13 @@ class Relocation(Protocol):
         ...
 
 
-@attrs.frozen
-class Relocate(Request[bool]):
+class Relocate(Struct, Request[bool], frozen=True):
     """Let the chat be moved, in a step in which nothing else waits for it; False: try again."""
 
     move: Relocation
 
 
-@attrs.frozen
-class LoadTurns(Request[None]):
+class LoadTurns(Struct, Request[None], frozen=True):
     """Send the page of turns before `cursor` to the chat's subscribers."""
 
     cursor: str

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import attrs
 import trio
+from msgspec import Struct, structs
 
 from actors.ledger import Entry
 from ahpd.protocol.chat_actions import ChatDeltaAction, ChatReasoningAction
@@ -27,8 +27,7 @@ DIRECT = 64 << 10
 Written: TypeAlias = Callable[[], None]
 
 
-@attrs.frozen
-class Batch:
+class Batch(Struct, frozen=True):
     """What to write now, and whom to tell afterwards."""
 
     frames: list[Frame]
@@ -38,8 +37,7 @@ class Batch:
     has_rest: bool = False
 
 
-@attrs.define(eq=False)
-class _Held:
+class _Held(Struct, eq=False):
     """An envelope of a subscription that allows some delay."""
 
     entry: Entry
@@ -220,7 +218,7 @@ class Outbox:
             batch.frames.append(_joined(run))
         self._queue.clear()
         self._due = math.inf
-        return attrs.evolve(batch, size=size)
+        return structs.replace(batch, size=size)
 
 
 #: Actions that append text, and the field that holds it: neighbours can be joined (R-4.23).

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import trio
+from msgspec import Struct
 
 from ahpd.agents.events import ToolOutput
 from ahpd.protocol.tools import ToolResultContent
@@ -25,16 +25,14 @@ RATE = 128 << 10
 GROWTH = 1.5
 
 
-@attrs.frozen
-class OutputDue:
+class OutputDue(Struct, frozen=True):
     """The output of this call that is held may be said now."""
 
     chat: URI
     call_id: str
 
 
-@attrs.define
-class _Call:
+class _Call(Struct):
     """The size that was said last, until when the next is held, and what is held."""
 
     size: int = 0

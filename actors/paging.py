@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 
-import attrs
+from msgspec import Struct
 
 from actors.ledger import Channel, Ledger
 from ahpd.protocol.chat import ChatState, Turn, Turns
@@ -48,8 +48,7 @@ def newest(chat: ChatState, count: int) -> tuple[ChatState, int]:
     return chat.evolve(turns=Turns(kept), turns_next_cursor=cursor_of(kept[0].id)), start
 
 
-@attrs.frozen
-class Page:
+class Page(Struct, frozen=True):
     """Turns of a chat: those from `start` on, before `end`. `older` is the cursor for the rest."""
 
     turns: tuple[Turn, ...]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import attrs
+from msgspec import Struct, structs
 
 from actors.clients import ClientRecord, Clients
 from actors.keeping import attached_json, baselines_json, heritage_json, notes_json
@@ -34,8 +34,7 @@ SWEEP = 256
 _FLEETING = frozenset({"resourceWatch"})
 
 
-@attrs.define(eq=False)
-class _Known:
+class _Known(Struct, eq=False):
     """What the journal knows of a channel."""
 
     notes: Notes | None = None
@@ -47,8 +46,7 @@ class _Known:
     since: int = 0
 
 
-@attrs.define(eq=False)
-class Taken:
+class Taken(Struct, eq=False):
     """A batch on its way, with what will be known when it is written."""
 
     batch: Batch
@@ -117,7 +115,7 @@ class Recorder:
         states: list[StateAt] = []
         for key, channel in moved.items():
             before = self._known.get(key) or _Known()
-            after = known[key] = attrs.evolve(before, since=before.since + since.get(key, 0))
+            after = known[key] = structs.replace(before, since=before.since + since.get(key, 0))
             facts = _facts(channel, after, self._unsure.get(key))
             if facts is not None:
                 channels.append(facts)

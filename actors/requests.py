@@ -13,8 +13,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors import completions
 from actors.authenticating import authenticate
@@ -66,8 +66,7 @@ class Mode(Enum):
     BESIDE = "beside"  #: it may take long
 
 
-@attrs.frozen
-class Served:
+class Served(Struct, frozen=True):
     """One method that is served."""
 
     handler: Callable[[Connection, Any], Awaitable[Any]]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct, structs
 
 from actors.clients import ClientRecord, Clients
 from actors.keeping import baselines_of, notes_of
@@ -92,7 +92,7 @@ def restore_channel(
     )
     channel.was_stored = True
     channel.used = dict.fromkeys(kept.used)
-    channel.notes = attrs.evolve(notes, summary=summary)
+    channel.notes = structs.replace(notes, summary=summary)
     recorder.knows(channel, size)
     return channel
 
@@ -120,8 +120,7 @@ def state_of(kept: KeptChannel, up_to: float = math.inf) -> tuple[Any, int, int]
     return state, seq, size
 
 
-@attrs.frozen
-class Found:
+class Found(Struct, frozen=True):
     """A session as it comes back: its channels, itself first, and those that could not be read."""
 
     channels: Sequence[Channel]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
-import attrs
 import trio
+from msgspec import Struct, field
 
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
@@ -20,11 +20,10 @@ from ahpd.protocol.jsonrpc import Failure, Id, Success, request
 from ahpd.protocol.model import JSON
 
 
-@attrs.define(eq=False)
-class _Asked:
+class _Asked(Struct, eq=False):
     """One request that has no answer yet."""
 
-    done: trio.Event = attrs.field(factory=trio.Event)
+    done: trio.Event = field(default_factory=trio.Event)
     result: JSON = None
     error: ProtocolError | None = None
 

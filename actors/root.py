@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-import attrs
+from msgspec import Struct
 
 from actors.desk import Desk
 from actors.host import Host
@@ -25,8 +25,7 @@ from ahpd.protocol.uris import ROOT
 from supervisors import Actor
 
 
-@attrs.frozen
-class AgentsMoved:
+class AgentsMoved(Struct, frozen=True):
     """What clients are told of an agent may have changed: look (R-7.8)."""
 
 

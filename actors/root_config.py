@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Literal
 
-import attrs
+from msgspec import Struct
 
 from actors.host import LEAST_BYTES, MOST_BYTES, Host
 from actors.rules.values import fault
@@ -33,8 +33,7 @@ class Scope(Enum):
     CONNECTION = "of one connection"
 
 
-@attrs.frozen
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting. `read` and `apply` are of the host's own: where the value is when it runs."""
 
     schema: ConfigPropertySchema
@@ -196,8 +195,7 @@ def apply(host: Host, values: Object) -> None:
             setting.apply(host, values[key])
 
 
-@attrs.frozen
-class Push:
+class Push(Struct, frozen=True):
     """A push of settings, taken apart. `faults`: setting -> why it is refused."""
 
     shared: dict[str, JSON]

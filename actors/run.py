@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 import trio
+from msgspec import Struct, field
 
 from actors.ledger import Channel
 from actors.messages import (
@@ -43,8 +44,7 @@ _log = logging.getLogger("ahpd.agents")
 CLOSE_WITHIN = 5.0
 
 
-@attrs.define(eq=False)
-class Run:
+class Run(Struct, eq=False):
     """A turn that an agent works on, or has been asked to stop working on.
 
     `prompted`: the agent has the turn's message, and can be asked to stop or given another.
@@ -56,7 +56,7 @@ class Run:
     turn_id: str
     prompted: bool = False
     stopping: bool = False
-    heard: float = attrs.field(factory=trio.current_time)
+    heard: float = field(default_factory=trio.current_time)
     helper: Helper | None = None
 
 

@@ -18,8 +18,8 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors.host import Host
 from actors.ledger import Entry
@@ -39,8 +39,7 @@ REST_AT_MOST = 0.005
 RETRY_AFTER, RETRY_AT_MOST = 0.1, 5.0
 
 
-@attrs.frozen
-class Work:
+class Work(Struct, frozen=True):
     """There is something to keep."""
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors.ledger import Channel
 from actors.paging import Window, newest
@@ -55,8 +55,7 @@ class TurnTexts:
 _NONE = TurnTexts()
 
 
-@attrs.frozen
-class Taken:
+class Taken(Struct, frozen=True):
     """A snapshot: a state and the number of the moment when it was the channel's."""
 
     channel: Channel

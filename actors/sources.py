@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import attrs
+from msgspec import Struct, field
 
 from actors.attaching import attached_to
 from actors.ledger import Channel, Heritage
@@ -36,16 +36,15 @@ from ahpd.reducers.status import IDLE
 from supervisors import Reject
 
 
-@attrs.frozen
-class Beginning:
+class Beginning(Struct, frozen=True):
     """What a chat is like when it is made."""
 
-    origin: ChatOrigin = attrs.field(factory=UserChatOrigin)
-    turns: Turns = attrs.field(factory=Turns)
+    origin: ChatOrigin = field(default_factory=UserChatOrigin)
+    turns: Turns = field(default_factory=Turns)
     working_directories: tuple[URI, ...] | None = None
-    heritage: Heritage = attrs.field(factory=Heritage)
+    heritage: Heritage = field(default_factory=Heritage)
     #: What it has set for itself, other than its session has.
-    settings: Object = attrs.field(factory=dict)
+    settings: Object = field(default_factory=dict)
 
 
 def beginning(

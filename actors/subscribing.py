@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import attrs
+from msgspec import Struct, structs
 
 from actors.clients import Baseline
 from actors.messages import ClientLeft
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 LONGEST_HOLD = 10.0
 
 
-@attrs.frozen
-class Deferred:
+class Deferred(Struct, frozen=True):
     """An answer that is made at its place in the host's order; `after` runs at that place too."""
 
     make: Callable[[Id], Frame]
@@ -70,7 +69,7 @@ async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred
         raise not_found(uri)
     taken = take(channel, connection.host.ledger.seq, turns=turns, hold=_hold(params))
     if isinstance(taken.state, RootState):
-        taken = attrs.evolve(taken, state=own_view(taken.state, connection.settings))
+        taken = structs.replace(taken, state=own_view(taken.state, connection.settings))
     body = {"snapshot": taken.wire(texts)}
     return Deferred(lambda id: frame(success(id, body)), lambda: begin(connection, taken))
 

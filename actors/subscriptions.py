@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-import attrs
+from msgspec import Struct
 
 from actors.credentials import Credentials
 from actors.ledger import Entry
@@ -20,8 +20,7 @@ from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import URI
 
 
-@attrs.frozen(eq=False)
-class Subscription:
+class Subscription(Struct, frozen=True, eq=False):
     """How one connection hears one channel.
 
     `hold` is how many seconds its envelopes may be held back (R-4.22); `window`, which turns it

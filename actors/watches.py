@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors.endings import close_channel
 from actors.host import Host
@@ -28,15 +28,13 @@ from ahpd.protocol.uris import URI
 from supervisors import Actor
 
 
-@attrs.frozen
-class WatcherGone:
+class WatcherGone(Struct, frozen=True):
     """The last connection of this client closed."""
 
     client_id: str
 
 
-@attrs.frozen
-class LookAtWatch:
+class LookAtWatch(Struct, frozen=True):
     """Somebody may have been the last to hear this channel, or its time to be heard is up."""
 
     channel: URI

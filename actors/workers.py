@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-import attrs
+from msgspec import Struct
 
 from actors.conversation import Conversation
 from actors.endings import end_turn, note_start
@@ -44,8 +44,7 @@ WorkerEvent: TypeAlias = ev.WorkerStarted | ev.WorkerSays | ev.WorkerEnded
 Hear: TypeAlias = Callable[[Conversation, ev.Event], None]
 
 
-@attrs.define(eq=False)
-class Worker:
+class Worker(Struct, eq=False):
     """One worker. `turn_id` is the turn, of the chat of people's, in which it was started."""
 
     talk: Conversation

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import attrs
 import trio
+from msgspec import Struct
 
 from supervisors._calls import Reply, Runner, current_runner
 from supervisors._contain import speakable
@@ -31,8 +32,7 @@ BURST = 32
 Handle = Callable[[Any], Awaitable[Any]]
 
 
-@attrs.define(eq=False)
-class Helper:
+class Helper(Struct, eq=False):
     """A task of an actor, beside its mailbox."""
 
     name: str

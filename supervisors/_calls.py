@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Generic, TypeVar
 
-import attrs
 import trio
+from msgspec import Struct
 
 from supervisors._contain import raised_by
 from supervisors.errors import Failure
@@ -26,8 +26,7 @@ class Request(Generic[R]):
     __slots__ = ()
 
 
-@attrs.define(eq=False)
-class Runner:
+class Runner(Struct, eq=False):
     """A task that may send: an actor's own loop, or one of its helpers.
 
     `waits_for` is what it is blocked on, as the runner that has to move first. A handler that opens

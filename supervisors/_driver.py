@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-import attrs
 import trio
+from msgspec import Struct
 
 from supervisors._actor import run_actor
 from supervisors._cell import Cell, Life
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from supervisors._system import System
 
 
-@attrs.frozen
-class ChildInfo:
+class ChildInfo(Struct, frozen=True):
     """One child at one moment; `since` is when its incarnation started, in trio's seconds."""
 
     id: str
@@ -61,8 +60,7 @@ class ChildInfo:
     last_exit: Exit | None
 
 
-@attrs.frozen
-class SupervisorStats:
+class SupervisorStats(Struct, frozen=True):
     """Figures of a supervisor at one moment. `counted` restarts weigh on its intensity now."""
 
     path: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-import attrs
+from msgspec import Struct
 
 from supervisors._exits import Exit
 from supervisors._spec import ChildSpec
@@ -15,57 +15,49 @@ from supervisors._spec import ChildSpec
 # ---- events: what happened ----------------------------------------------------------------------
 
 
-@attrs.frozen
-class Boot:
+class Boot(Struct, frozen=True):
     """Start the children of the spec, in order."""
 
 
-@attrs.frozen
-class ChildReady:
+class ChildReady(Struct, frozen=True):
     """A starting child says that it is up."""
 
     id: str
 
 
-@attrs.frozen
-class ChildExit:
+class ChildExit(Struct, frozen=True):
     """A child's task ended."""
 
     id: str
     exit: Exit
 
 
-@attrs.frozen
-class AddChild:
+class AddChild(Struct, frozen=True):
     """Someone wants a new child."""
 
     spec: ChildSpec
 
 
-@attrs.frozen
-class StopChild:
+class StopChild(Struct, frozen=True):
     """Someone wants this child down, and to stay down."""
 
     id: str
     reason: str
 
 
-@attrs.frozen
-class RestartChild:
+class RestartChild(Struct, frozen=True):
     """Someone wants this child down, if it is up, and then up, whatever its intensity says."""
 
     id: str
 
 
-@attrs.frozen
-class StopAll:
+class StopAll(Struct, frozen=True):
     """Someone wants the supervisor to end."""
 
     reason: str
 
 
-@attrs.frozen
-class Tick:
+class Tick(Struct, frozen=True):
     """A wake-up time has come."""
 
 
@@ -74,24 +66,21 @@ Event = Boot | ChildReady | ChildExit | AddChild | StopChild | RestartChild | St
 # ---- commands: what to do -----------------------------------------------------------------------
 
 
-@attrs.frozen
-class Start:
+class Start(Struct, frozen=True):
     """Start a task for this child; its exit will be reported exactly once."""
 
     id: str
     incarnation: int
 
 
-@attrs.frozen
-class AskStop:
+class AskStop(Struct, frozen=True):
     """Ask this child to stop."""
 
     id: str
     reason: str
 
 
-@attrs.frozen
-class Cancel:
+class Cancel(Struct, frozen=True):
     """Cancel this child's scope."""
 
     id: str
@@ -109,8 +98,7 @@ class Settled(Enum):
     FORGOTTEN = "forgotten"  #: spec dropped, path free
 
 
-@attrs.frozen
-class Settle:
+class Settle(Struct, frozen=True):
     """Tell whoever waits for this child, and its path, where it came to rest."""
 
     id: str
@@ -135,8 +123,7 @@ class Note(Enum):
     HOOK_FAILED = "hook_failed"  #: a hook or a sink raised and was removed
 
 
-@attrs.frozen
-class Tell:
+class Tell(Struct, frozen=True):
     """Report something; `next` says what happens now."""
 
     note: Note
@@ -146,16 +133,14 @@ class Tell:
     exit: Exit | None = None
 
 
-@attrs.frozen
-class GiveUp:
+class GiveUp(Struct, frozen=True):
     """All children are down; fail with this reason."""
 
     reason: str
     exits: tuple[Exit, ...]
 
 
-@attrs.frozen
-class Done:
+class Done(Struct, frozen=True):
     """All children are down; end."""
 
     reason: str

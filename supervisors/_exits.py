@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 
 class Restart(Enum):
@@ -95,8 +96,7 @@ def said(value: object, how: Callable[[Any], str] = str) -> str:
     return text if text is not None else f"({name_of(type(value))} without words: its own failed)"
 
 
-@attrs.frozen(eq=False)
-class Crash:
+class Crash(Struct, frozen=True, eq=False):
     """An exception that ended an actor, kept for people to read.
 
     `error` is the live object (an exception group when it came through a nursery). It keeps its

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import partial
 
 import attrs
+from msgspec import Struct
 
 from supervisors._contain import raised_by
 from supervisors._exits import Exit
 
 
-@attrs.frozen
-class Down:
+class Down(Struct, frozen=True):
     """What a monitor delivers, once: the actor at `path` ended, or was not there."""
 
     path: str
@@ -23,8 +23,7 @@ class Down:
     exit: Exit
 
 
-@attrs.frozen
-class Broken:
+class Broken(Struct, frozen=True):
     """What an actor with ``traps_links`` gets instead of dying with the actor at `path`."""
 
     path: str

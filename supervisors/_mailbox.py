@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import trio
+from msgspec import Struct
 
 from supervisors._spec import MailboxSpec
 from supervisors.errors import ActorGone, FailureKind, MessageTooLarge
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 Envelope = tuple[Any, int, float, "Reply[Any] | None"]
 
 
-@attrs.frozen
-class Shut:
+class Shut(Struct, frozen=True):
     """Why a mailbox takes nothing: the error for a cast, the failure for a call, and the text."""
 
     error: type[ActorGone]
@@ -34,8 +33,7 @@ class Shut:
     why: str
 
 
-@attrs.frozen
-class MailboxStats:
+class MailboxStats(Struct, frozen=True):
     """Figures of a mailbox at one moment; sizes in bytes, ages in seconds."""
 
     depth: int
@@ -46,8 +44,7 @@ class MailboxStats:
     dropped: int
 
 
-@attrs.define(eq=False)
-class _Waiter:
+class _Waiter(Struct, eq=False):
     """A sender that waits for room; its message is put in by the reader who made the room."""
 
     task: trio.lowlevel.Task

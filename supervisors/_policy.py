@@ -18,6 +18,7 @@ from enum import Enum
 from random import Random
 
 import attrs
+from msgspec import Struct, field
 
 from supervisors._events import (
     AddChild,
@@ -67,12 +68,11 @@ class Phase(Enum):
 ALIVE = (Phase.STARTING, Phase.UP, Phase.STOPPING)
 
 
-@attrs.define
-class Window:
+class Window(Struct):
     """Times of restarts that still count against an `Intensity`."""
 
     limit: Intensity
-    times: deque[float] = attrs.field(factory=deque)
+    times: deque[float] = field(default_factory=deque)
 
     def passed_by(self, now: float) -> bool:
         """Count one restart at `now`; whether that was one too many."""
@@ -82,8 +82,7 @@ class Window:
         return len(self.times) > self.limit.restarts
 
 
-@attrs.define(eq=False)
-class Child:
+class Child(Struct, eq=False):
     """What the policy knows about one child."""
 
     spec: ChildSpec

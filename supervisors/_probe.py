@@ -11,8 +11,8 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
 import trio
+from msgspec import Struct
 
 from supervisors._calls import Receipt
 from supervisors._contain import raised_by
@@ -35,8 +35,7 @@ class TraceKind(Enum):
     ENDED = "ended"  #: the incarnation is over; `message` is its `Exit`
 
 
-@attrs.frozen
-class TraceEvent:
+class TraceEvent(Struct, frozen=True):
     """One thing an actor did; `at` and `took` in seconds of trio's clock."""
 
     at: float

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import attrs
 import trio
+from msgspec import Struct
 
 from supervisors._cell import Life
 from supervisors._contain import raised_by
@@ -27,8 +28,7 @@ from supervisors._spec import ChildSpec
 from supervisors.errors import NoSuchChild
 
 
-@attrs.frozen
-class Report:
+class Report(Struct, frozen=True):
     """Something that happened to an actor, and what happens next. `at` in trio's seconds."""
 
     at: float

@@ -12,8 +12,8 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from random import Random
 
-import attrs
 import trio
+from msgspec import Struct, structs
 
 from supervisors._cell import Life
 from supervisors._contain import TaskLost
@@ -35,8 +35,7 @@ class InjectedFault(Exception):
     """What a planned ``raise`` raises."""
 
 
-@attrs.frozen
-class Fault:
+class Fault(Struct, frozen=True):
     """One fault: at the `nth` message (from 1) taken by the actors whose path matches `path`.
 
     `path` is a shell pattern whose ``*`` also matches ``/``. With `after` it strikes when the
@@ -58,8 +57,7 @@ class Fault:
 ALL_KINDS = tuple(FaultKind)
 
 
-@attrs.frozen
-class Plan:
+class Plan(Struct, frozen=True):
     """Faults at fixed points, and with `rate` (a chance for each message) random ones from `seed`.
 
     A random fault depends on seed, path and message number alone, not on what else happens.
@@ -144,7 +142,7 @@ class Injection:
         for i in aimed:
             self._counts[i] += 1
             if self._counts[i] == plan.faults[i].nth and found is None:
-                found = attrs.evolve(plan.faults[i], path=path, nth=number)
+                found = structs.replace(plan.faults[i], path=path, nth=number)
         if dice is not None and dice.random() < plan.rate:
             random = _throw(dice, path, number, plan.kinds, plan.longest_delay)
             found = found or random
@@ -223,14 +221,14 @@ def shrink(plan: Plan, fails: Callable[[Plan], bool], *, tries: int = 100) -> Pl
         while start < len(faults) and tries > 0:
             tries -= 1
             shorter = faults[:start] + faults[start + size :]
-            if fails(attrs.evolve(plan, faults=tuple(shorter))):
+            if fails(structs.replace(plan, faults=tuple(shorter))):
                 faults = shorter
             else:
                 start += size
         if size == 1:
             break
         size //= 2
-    return attrs.evolve(plan, faults=tuple(faults))
+    return structs.replace(plan, faults=tuple(faults))
 
 
 def check(scenario: Callable[[Injection], object], plan: Plan, *, tries: int = 100) -> Injection:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import attrs
 import trio
+from msgspec import Struct
 
 from supervisors._cell import Cell
 from supervisors._contain import raised_by
@@ -46,16 +46,14 @@ __all__ = [
 ]
 
 
-@attrs.frozen
-class HelperInfo:
+class HelperInfo(Struct, frozen=True):
     """One helper task: its name, and where it waits (outermost frame first)."""
 
     name: str
     waits_at: tuple[str, ...]
 
 
-@attrs.frozen
-class Inspection:
+class Inspection(Struct, frozen=True):
     """An actor at one moment. Times in trio's seconds.
 
     `phase` is how it came to rest last, or ``running``/``starting``/``suspended``. `recent` are the

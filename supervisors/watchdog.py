@@ -14,12 +14,11 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import attrs
 import trio
+from msgspec import Struct
 
 
-@attrs.frozen
-class Stall:
+class Stall(Struct, frozen=True):
     """A task that has been running for `seconds` of real time without a checkpoint.
 
     `path` is the actor's (``path#helper`` for a helper), or the name of another task. `stack` is

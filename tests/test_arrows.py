@@ -40,21 +40,21 @@ class Rule:
     pure: bool = False
 
 
-def rule(*ours: str, others: str = "attrs", pure: bool = False) -> Rule:
+def rule(*ours: str, others: str = "attrs msgspec", pure: bool = False) -> Rule:
     return Rule(frozenset(ours), frozenset(others.split()), pure)
 
 
 def edge(*ours: str, others: str = "") -> Rule:
     """An adapter: bytes, files and processes on one side, the protocol's values on the other."""
-    return rule("ahpd.protocol", *ours, others=f"trio attrs cattrs {others}")
+    return rule("ahpd.protocol", *ours, others=f"trio attrs cattrs msgspec {others}")
 
 
 ARROWS = {
-    "supervisors": rule(others="trio attrs"),
+    "supervisors": rule(others="trio attrs msgspec"),
     "supervisors._policy": rule("supervisors"),
     "ahpd": rule(),
     "ahpd.__main__": rule("ahpd.cli"),
-    "ahpd.protocol": rule(others="attrs cattrs orjson", pure=True),
+    "ahpd.protocol": rule(others="attrs cattrs msgspec orjson", pure=True),
     "ahpd.reducers": rule("ahpd.protocol", pure=True),
     "ahpd.conformance": rule("ahpd.protocol", "ahpd.reducers"),
     "ahpd.journal": edge(),
@@ -65,7 +65,7 @@ ARROWS = {
     "ahpd.transports": edge(others="trio_websocket wsproto h11"),
     "ahpd.client": edge("ahpd.reducers", "ahpd.transports"),
     "actors": rule(
-        "supervisors", "ahpd", "ahpd.protocol", "ahpd.reducers", *PORTS, others="trio attrs"
+        "supervisors", "ahpd", "ahpd.protocol", "ahpd.reducers", *PORTS, others="trio attrs msgspec"
     ),
     "ahpd.daemon": rule(
         "supervisors", "actors", "ahpd", "ahpd.protocol", "ahpd.reducers", "ahpd.journal",

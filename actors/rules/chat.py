@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from actors.clock import from_iso
 from actors.ledger import Channel
@@ -44,8 +44,7 @@ from ahpd.reducers.status import ARCHIVED
 LONGEST_TURN = 1e12
 
 
-@attrs.frozen
-class Case:
+class Case(Struct, frozen=True):
     """What a rule may look at: the chat, its session, and who asks."""
 
     channel: Channel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from actors import customizing
 from actors.rules import config
@@ -17,8 +17,7 @@ from ahpd.protocol.root import AgentCapabilities
 from ahpd.protocol.session import SessionState
 
 
-@attrs.frozen
-class Case:
+class Case(Struct, frozen=True):
     """What a rule may look at: the session, its agent's capabilities, who asks, and whether a turn
     runs in any of its chats.
     """

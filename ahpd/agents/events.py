@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import attrs
+from msgspec import Struct
 
 from ahpd.protocol.chat import BackgroundWork
 from ahpd.protocol.common import StringOrMarkdown
@@ -25,22 +25,19 @@ from ahpd.protocol.tools import (
 from ahpd.protocol.uris import URI
 
 
-@attrs.frozen
-class TextChunk:
+class TextChunk(Struct, frozen=True):
     """More of the answer."""
 
     text: str
 
 
-@attrs.frozen
-class ThoughtChunk:
+class ThoughtChunk(Struct, frozen=True):
     """More of what the agent thinks."""
 
     text: str
 
 
-@attrs.frozen
-class ToolStarted:
+class ToolStarted(Struct, frozen=True):
     """The agent means to call a tool. `call_id` is the agent's own and unique in the turn.
 
     `title` is for people. `kind` is the `_meta.toolKind` a client draws the row by, if known.
@@ -54,16 +51,14 @@ class ToolStarted:
     server: str | None = None
 
 
-@attrs.frozen
-class ToolInputChunk:
+class ToolInputChunk(Struct, frozen=True):
     """More of a call's input, as JSON text, while the agent still writes it."""
 
     call_id: str
     text: str
 
 
-@attrs.frozen
-class ToolReady:
+class ToolReady(Struct, frozen=True):
     """The call's input is complete and it runs: nobody has to be asked."""
 
     call_id: str
@@ -71,8 +66,7 @@ class ToolReady:
     input: str | None = None
 
 
-@attrs.frozen
-class ToolAsks:
+class ToolAsks(Struct, frozen=True):
     """The call waits until somebody allows it; the backend gets a `Permission` as the answer."""
 
     call_id: str
@@ -83,16 +77,14 @@ class ToolAsks:
     options: Sequence[ConfirmationOption] = ()
 
 
-@attrs.frozen
-class ToolOutput:
+class ToolOutput(Struct, frozen=True):
     """All output of a running call so far."""
 
     call_id: str
     content: Sequence[ToolResultContent]
 
 
-@attrs.frozen
-class ToolFinished:
+class ToolFinished(Struct, frozen=True):
     """A call is over, well or badly. A call that was denied is not finished but just ends.
 
     `asks_approval`: the agent wants to know whether it may use the result, and waits for a
@@ -107,24 +99,21 @@ class ToolFinished:
     asks_approval: bool = False
 
 
-@attrs.frozen
-class Cost:
+class Cost(Struct, frozen=True):
     """What something cost, in a currency by its ISO 4217 code."""
 
     amount: float
     currency: str
 
 
-@attrs.frozen
-class Context:
+class Context(Struct, frozen=True):
     """How full the model's context is, in tokens."""
 
     used: float
     size: float
 
 
-@attrs.frozen
-class UsageReport:
+class UsageReport(Struct, frozen=True):
     """Tokens so far in this turn, what they cost, and how full the context is.
 
     The protocol has no field for the last two: they go to `_meta`, as `extra` does.
@@ -139,44 +128,38 @@ class UsageReport:
     context: Context | None = None
 
 
-@attrs.frozen
-class TitleProposed:
+class TitleProposed(Struct, frozen=True):
     """The agent's name for the conversation."""
 
     title: str
 
 
-@attrs.frozen
-class ActivityChanged:
+class ActivityChanged(Struct, frozen=True):
     """What the agent is doing, in words; None: nothing to say."""
 
     activity: str | None
 
 
-@attrs.frozen
-class SystemNotice:
+class SystemNotice(Struct, frozen=True):
     """Something the agent's harness says, which makes sense by itself (R-9.51)."""
 
     content: StringOrMarkdown
 
 
-@attrs.frozen
-class QuestionsAsked:
+class QuestionsAsked(Struct, frozen=True):
     """Questions to people, or a URL for them to open; the backend gets `Answers` (R-11.1)."""
 
     request: ChatInputRequest
 
 
-@attrs.frozen
-class RiskJudged:
+class RiskJudged(Struct, frozen=True):
     """How risky a call is that waits for permission; may come again when it is known (R-10.12)."""
 
     call_id: str
     assessment: ToolCallRiskAssessment
 
 
-@attrs.frozen
-class ClientToolCalled:
+class ClientToolCalled(Struct, frozen=True):
     """The model calls a tool that a client offers; the backend gets a `ClientResult`.
 
     `name` is what the model was offered: ``<clientId>__<tool>``, or the bare name of a tool.
@@ -188,8 +171,7 @@ class ClientToolCalled:
     input: str | None = None
 
 
-@attrs.frozen
-class ToolNeedsAuth:
+class ToolNeedsAuth(Struct, frozen=True):
     """A running call of an MCP server's tool pauses until there is a token (R-10.27).
 
     The backend gets `Authorized`. `server` is the id of the server, as in `ToolStarted`.
@@ -200,8 +182,7 @@ class ToolNeedsAuth:
     requirement: McpAuthRequirement
 
 
-@attrs.frozen
-class BackgroundSet:
+class BackgroundSet(Struct, frozen=True):
     """Work that goes on beside the turns, new or changed (R-9.97).
 
     For a worker `worker` is its id, and the host fills in the chat it talks in (R-9.100).
@@ -211,15 +192,13 @@ class BackgroundSet:
     worker: str | None = None
 
 
-@attrs.frozen
-class BackgroundGone:
+class BackgroundGone(Struct, frozen=True):
     """Work that has ended."""
 
     work_id: str
 
 
-@attrs.frozen
-class WorkerStarted:
+class WorkerStarted(Struct, frozen=True):
     """A tool call gave work to a worker, which talks in a chat of its own (R-9.13).
 
     `worker` is the agent's name for it, `prompt` what it was told. It ends with the turn unless it
@@ -232,24 +211,21 @@ class WorkerStarted:
     prompt: str | None = None
 
 
-@attrs.frozen
-class WorkerSays:
+class WorkerSays(Struct, frozen=True):
     """What a worker does; workers may have workers of their own."""
 
     worker: str
     events: Sequence[Event]
 
 
-@attrs.frozen
-class WorkerEnded:
+class WorkerEnded(Struct, frozen=True):
     """A worker is done."""
 
     worker: str
     outcome: Outcome
 
 
-@attrs.frozen
-class Command:
+class Command(Struct, frozen=True):
     """A slash command; `is_skill`: it is one of the agent's skills."""
 
     name: str
@@ -258,22 +234,19 @@ class Command:
     is_skill: bool = False
 
 
-@attrs.frozen
-class CommandsChanged:
+class CommandsChanged(Struct, frozen=True):
     """The slash commands that the agent takes now, all of them."""
 
     commands: Sequence[Command]
 
 
-@attrs.frozen
-class CustomizationsChanged:
+class CustomizationsChanged(Struct, frozen=True):
     """What the agent was customized with, all of it: containers and MCP servers (R-18.1)."""
 
     customizations: Sequence[Customization]
 
 
-@attrs.frozen
-class ServerChanged:
+class ServerChanged(Struct, frozen=True):
     """What has become of an MCP server; `channel`: where its apps can reach it (R-18.18)."""
 
     server: str
@@ -281,8 +254,7 @@ class ServerChanged:
     channel: URI | None = None
 
 
-@attrs.frozen
-class MetaChanged:
+class MetaChanged(Struct, frozen=True):
     """What the agent has to say of the session that the protocol has no field for (R-8.38).
 
     The whole of it; None: nothing any more. Keys are prefixed (`ahpd.model`), or as others have
@@ -321,18 +293,15 @@ Event: TypeAlias = (
 )
 
 
-@attrs.frozen
-class Done:
+class Done(Struct, frozen=True):
     """The turn ended well."""
 
 
-@attrs.frozen
-class Stopped:
+class Stopped(Struct, frozen=True):
     """The turn ended because it was cancelled."""
 
 
-@attrs.frozen
-class Failed:
+class Failed(Struct, frozen=True):
     """The turn ended badly. `resumable`: trying again may help (R-9.66)."""
 
     message: str

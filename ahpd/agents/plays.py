@@ -1,7 +1,7 @@
 """What playing a step means, and the table of all kinds of steps.
 
 Pure: a player is a generator that says what to do next, a `Move`, and
-`ahpd.agents.scripted` does it. A new kind of step is a class in `ahpd.agents.steps`, a player here
+`ahpd.agents.playing` does it. A new kind of step is a class in `ahpd.agents.steps`, a player here
 and a row of `STEPS`.
 """
 
@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, repeat
 from typing import Any, Generic, TypeAlias, TypeVar
 
-import attrs
+from msgspec import Struct, structs
 
 from ahpd.agents.events import (
     ActivityChanged,
@@ -97,15 +97,13 @@ class ScriptedCrash(RuntimeError):
     """A script said that the backend breaks down here."""
 
 
-@attrs.frozen
-class Emit:
+class Emit(Struct, frozen=True):
     """Send these events in one call of the sink."""
 
     events: Sequence[Event]
 
 
-@attrs.frozen
-class Pause:
+class Pause(Struct, frozen=True):
     """Wait until `ms` have passed since the step began, its last `Wait` or the last `Mark`.
 
     `talks`: a steering message may be said meanwhile.
@@ -115,8 +113,7 @@ class Pause:
     talks: bool = True
 
 
-@attrs.frozen
-class Wait:
+class Wait(Struct, frozen=True):
     """Send the events and wait for a `kind` of answer about `about`; the generator gets it."""
 
     events: Sequence[Event]
@@ -124,26 +121,22 @@ class Wait:
     about: str
 
 
-@attrs.frozen
-class Mark:
+class Mark(Struct, frozen=True):
     """Time is counted from here: a step within the step begins."""
 
 
-@attrs.frozen
-class AskTime:
+class AskTime(Struct, frozen=True):
     """The generator gets the wall time, a `datetime`."""
 
 
-@attrs.frozen
-class Later:
+class Later(Struct, frozen=True):
     """Send the events `ms` from now, whatever becomes of the turn."""
 
     ms: float
     events: Sequence[Event]
 
 
-@attrs.frozen
-class End:
+class End(Struct, frozen=True):
     """The turn is over."""
 
     outcome: Outcome
@@ -153,8 +146,7 @@ Move: TypeAlias = Emit | Pause | Wait | Mark | AskTime | Later | End
 Play: TypeAlias = Generator[Move, Any, None]
 
 
-@attrs.frozen
-class Scene:
+class Scene(Struct, frozen=True):
     """Where a step is played. `place` is its number in the entry, from 1.
 
     `tag` is empty but for a turn that is resumed by a backend which did not play it before.
@@ -251,7 +243,7 @@ def _play_tool(step: ToolStep, scene: Scene) -> Play:
     if not tool.result_confirm:
         yield Emit((finished,))
         return
-    verdict = yield Wait((attrs.evolve(finished, asks_approval=True),), Verdict, call_id)
+    verdict = yield Wait((structs.replace(finished, asks_approval=True),), Verdict, call_id)
     if not verdict.approved:
         yield Emit((TextChunk(f"(the result of {tool.name} was not used)"),))
 
@@ -376,7 +368,7 @@ def _play_worker(step: WorkerStep, scene: Scene) -> Play:
         )
     )
     for number, inner in enumerate(step.worker.steps, 1):
-        part = attrs.evolve(scene, turn_id=worker, prompt=title, place=number)
+        part = structs.replace(scene, turn_id=worker, prompt=title, place=number)
         yield Mark()
         outcome = yield from _as_worker(worker, play(inner, part))
         if outcome is not None:
@@ -399,7 +391,7 @@ def _as_worker(worker: str, moves: Play) -> Generator[Move, Any, Outcome | None]
             case End(outcome):
                 return outcome
             case Emit(events) | Wait(events) | Later(_, events):
-                answer = yield attrs.evolve(move, events=(WorkerSays(worker, events),))
+                answer = yield structs.replace(move, events=(WorkerSays(worker, events),))
             case _:
                 answer = yield move
 
@@ -427,8 +419,7 @@ def _play_meta(step: SessionMeta, _: Scene) -> Play:
 S = TypeVar("S", bound=Step)
 
 
-@attrs.frozen
-class Row(Generic[S]):
+class Row(Struct, Generic[S], frozen=True):
     """One kind of step: its class in the file, and how it is played."""
 
     cls: type[S]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
+from msgspec import Struct, field
 
 from ahpd.agents.events import Event, Outcome
 from ahpd.protocol.annotations import Annotation
@@ -39,8 +40,7 @@ class AgentFailed(Exception):
         self.resumable = resumable
 
 
-@attrs.frozen
-class Transcript:
+class Transcript(Struct, frozen=True):
     """A chat that a message refers to, as far as it went when the message was accepted.
 
     Chats that its own messages refer to are not followed (R-9.40).
@@ -50,8 +50,7 @@ class Transcript:
     turns: Sequence[Turn] = ()
 
 
-@attrs.frozen
-class Remarks:
+class Remarks(Struct, frozen=True):
     """Annotations that a message refers to, as they were when it was accepted (R-16.12)."""
 
     channel: URI
@@ -86,8 +85,7 @@ class OpenRequest:
     customizations: Sequence[Customization] = ()
 
 
-@attrs.frozen
-class Prompt:
+class Prompt(Struct, frozen=True):
     """One turn's work. `resume` means: go on with the turn that failed, the message is the same.
 
     `tools` are those that clients offer for this turn, under the names that the model is to know
@@ -106,8 +104,7 @@ class Prompt:
     waiting: str | None = None
 
 
-@attrs.frozen
-class Permission:
+class Permission(Struct, frozen=True):
     """The answer to a `ToolAsks`. `input` holds the edited input when somebody changed it."""
 
     call_id: str
@@ -117,25 +114,22 @@ class Permission:
     reason: str | None = None
 
 
-@attrs.frozen
-class Answers:
+class Answers(Struct, frozen=True):
     """The answer to `QuestionsAsked`; decline and cancel are answers too (R-11.10)."""
 
     request_id: str
     response: ChatInputResponseKind
-    answers: Mapping[str, ChatInputAnswer] = attrs.field(factory=dict)
+    answers: Mapping[str, ChatInputAnswer] = field(default_factory=dict)
 
 
-@attrs.frozen
-class Verdict:
+class Verdict(Struct, frozen=True):
     """Whether the result of a finished call may be used (`ToolFinished.asks_approval`)."""
 
     call_id: str
     approved: bool
 
 
-@attrs.frozen
-class ClientResult:
+class ClientResult(Struct, frozen=True):
     """What came of a `ClientToolCalled`; a client that is gone gives a failed result."""
 
     call_id: str
@@ -266,16 +260,14 @@ class Changing(Protocol):
         ...
 
 
-@attrs.frozen
-class ConfigContext:
+class ConfigContext(Struct, frozen=True):
     """Where a session is to be, and what has been chosen for it so far."""
 
     working_directory: URI | None = None
-    values: Object = attrs.field(factory=dict)
+    values: Object = field(default_factory=dict)
 
 
-@attrs.frozen
-class Configuration:
+class Configuration(Struct, frozen=True):
     """What can be set in a session. `chat_scoped`: settings that each chat has for itself."""
 
     schema: SessionConfigSchema

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from actors.host import Host, Settings
 from actors.tree import make_host
 from ahpd import __version__
+from ahpd.agents.scripted import ScriptedAgent
 from ahpd.daemon.config import AgentConfig, Config
 from ahpd.daemon.errors import ConfigError
 from ahpd.journal.port import Kept
@@ -18,7 +19,6 @@ from ahpd.protocol.uris import URI
 
 if TYPE_CHECKING:
     from ahpd.agents.script import Script
-    from ahpd.agents.scripted import ScriptedAgent
 
 #: The agent of a host that was given none.
 BUILTIN_NAME = "demo"
@@ -65,17 +65,13 @@ def build_host(
 
 def build_agents(agents: Mapping[str, AgentConfig]) -> list[ScriptedAgent]:
     """The agents by name; the built-in one when there are none. Raises `ConfigError`."""
-    from ahpd.agents.scripted import ScriptedAgent  # noqa: PLC0415
-
     wanted = agents or {BUILTIN_NAME: AgentConfig()}
     return [ScriptedAgent(name, _script(name, agent)) for name, agent in wanted.items()]
 
 
-def _script(name: str, agent: AgentConfig) -> Script:
+def _script(name: str, agent: AgentConfig) -> Script | None:
     if agent.script is None:
-        from ahpd.agents.builtin import BUILTIN  # noqa: PLC0415
-
-        return BUILTIN
+        return None
     from ahpd.agents.script import ScriptError, load_script  # noqa: PLC0415
 
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import attrs
+from msgspec import Struct
 
 from ahpd.journal import packing
 from ahpd.journal.file import connect, faults, read_only
@@ -48,8 +48,7 @@ def looking(path: Path) -> Iterator[sqlite3.Connection]:
 # ---- figures ------------------------------------------------------------------------------------
 
 
-@attrs.frozen
-class Stats:
+class Stats(Struct, frozen=True):
     """Sizes are bytes. `live` is what would have to be kept in any case: the states themselves."""
 
     file: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import attrs
+from msgspec import Struct, field
 
 from ahpd.protocol.chat import Turns
 from ahpd.protocol.model import JSON
@@ -28,8 +28,7 @@ class JournalDamaged(JournalFailed):
     """What the file holds is not what was written. Trying again does not help."""
 
 
-@attrs.frozen
-class Envelope:
+class Envelope(Struct, frozen=True):
     """An envelope as it is kept; the fields are those of `actors.ledger.Entry`."""
 
     seq: int
@@ -40,8 +39,7 @@ class Envelope:
     page: tuple[int, int] | None = None
 
 
-@attrs.frozen
-class ChannelFacts:
+class ChannelFacts(Struct, frozen=True):
     """What is new about a channel, its state apart. What is None is as it was kept before.
 
     `used` holds the ids that were consumed from the place `used_from` on; `attached`, what was
@@ -60,11 +58,10 @@ class ChannelFacts:
     summary: bytes | None = None
     used: Sequence[str] = ()
     used_from: int = 0
-    attached: Mapping[str, bytes | None] = attrs.field(factory=dict)
+    attached: Mapping[str, bytes | None] = field(default_factory=dict)
 
 
-@attrs.frozen
-class StateAt:
+class StateAt(Struct, frozen=True):
     """A channel's typed state, with the effects of all its envelopes up to `seq` and no others."""
 
     key: int
@@ -73,8 +70,7 @@ class StateAt:
     state: Any
 
 
-@attrs.frozen
-class ClientFacts:
+class ClientFacts(Struct, frozen=True):
     """A client. `left_at` is None while it is connected; `baselines` is for the host to read."""
 
     client_id: str
@@ -84,8 +80,7 @@ class ClientFacts:
     baselines: JSON
 
 
-@attrs.frozen
-class Batch:
+class Batch(Struct, frozen=True):
     """What is kept in one go, or not at all. `seq` is the host's number after it.
 
     Envelopes up to `evicted` are not wanted for replay any more; None: nothing new about that.
@@ -101,8 +96,7 @@ class Batch:
     evicted: int | None = None
 
 
-@attrs.frozen
-class KeptChannel:
+class KeptChannel(Struct, frozen=True):
     """A channel as it comes back: a state in plain JSON and the actions that came after it.
 
     `state` lacks a chat's turns, which are `turns`. `actions` are pairs of a number and the text of
@@ -126,8 +120,7 @@ class KeptChannel:
     damage: str | None = None
 
 
-@attrs.frozen
-class KeptSession:
+class KeptSession(Struct, frozen=True):
     """A session in the catalogue: what lists show, and the URIs of all its channels."""
 
     uri: URI
@@ -136,8 +129,7 @@ class KeptSession:
     is_busy: bool
 
 
-@attrs.frozen
-class Kept:
+class Kept(Struct, frozen=True):
     """What a host starts from. `window` holds the envelopes that can be replayed, in order."""
 
     seq: int = 0
@@ -145,7 +137,7 @@ class Kept:
     evicted: int = 0
     window: Sequence[Envelope] = ()
     #: The URI of each channel that envelopes of the window are about.
-    uris: Mapping[int, URI] = attrs.field(factory=dict)
+    uris: Mapping[int, URI] = field(default_factory=dict)
     clients: Sequence[ClientFacts] = ()
     sessions: Sequence[KeptSession] = ()
     root: KeptChannel | None = None

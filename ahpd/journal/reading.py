@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-import attrs
+from msgspec import Struct
 
 from ahpd.journal import packing
 from ahpd.journal.port import ClientFacts, Envelope, Kept, KeptChannel, KeptSession
@@ -30,8 +30,7 @@ class _Damage(Exception):
     """A row is not what was written, or is not there; for whom it belongs to."""
 
 
-@attrs.frozen
-class Meta:
+class Meta(Struct, frozen=True):
     """What the file says of itself. `is_sound`: all of it can be believed."""
 
     seq: int
@@ -85,8 +84,7 @@ def _highest_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
     return seen, highest
 
 
-@attrs.frozen
-class Survey:
+class Survey(Struct, frozen=True):
     """What is wrong with a file, as far as that would not show when a channel is loaded.
 
     `channels`: keys of those that nobody can load, and why. `indexes`: tables with one that would

@@ -33,8 +33,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import attrs
 import trio
+from msgspec import structs
 
 from ahpd.journal.file import connect, faults, text_of
 from ahpd.journal.port import Batch, JournalDamaged, JournalFailed, Kept, KeptChannel
@@ -135,7 +135,7 @@ class SqliteJournal:
             put_meta(connection, "seq", kept.seq)  # its newest envelope may have said it
             set_aside(connection, kept.root.key, kept.root.damage)
         if jumps:
-            kept = attrs.evolve(kept, evicted=kept.seq, window=())
+            kept = structs.replace(kept, evicted=kept.seq, window=())
         writer = Writer(connection)
         writer.begin(kept.seq, kept.evicted, meta.evicted, kept.next_key, boot)
         self._writer = writer

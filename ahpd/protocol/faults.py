@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from ahpd.protocol.shapes import (
     Anything,
@@ -33,8 +33,7 @@ from ahpd.protocol.shapes import (
 SHOWN = 80
 
 
-@attrs.frozen
-class Fault:
+class Fault(Struct, frozen=True):
     """One place where a value does not fit.
 
     `path` holds object keys and array places from the top; `expected` is for people to read.
@@ -82,8 +81,7 @@ def faults(shape: Shape, value: object, *, strict: bool = False) -> Iterator[Fau
 Path = tuple[str | int, ...]
 
 
-@attrs.frozen
-class _Walk:
+class _Walk(Struct, frozen=True):
     strict: bool
 
     def of(self, shape: Shape, value: object, path: Path) -> Iterator[Fault]:

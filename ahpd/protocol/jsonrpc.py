@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
-import attrs
+from msgspec import Struct
 
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.faults import shown
@@ -20,8 +20,7 @@ from ahpd.protocol.model import JSON, Object
 Id: TypeAlias = int | float | str
 
 
-@attrs.frozen
-class Request:
+class Request(Struct, frozen=True):
     """A call that wants exactly one answer (R-1.9)."""
 
     id: Id
@@ -29,24 +28,21 @@ class Request:
     params: Object
 
 
-@attrs.frozen
-class Notification:
+class Notification(Struct, frozen=True):
     """A call that never gets an answer, not even an error (R-1.10)."""
 
     method: str
     params: Object
 
 
-@attrs.frozen
-class Success:
+class Success(Struct, frozen=True):
     """The result of a request of this side."""
 
     id: Id
     result: JSON
 
 
-@attrs.frozen
-class Failure:
+class Failure(Struct, frozen=True):
     """The error that answers a request of this side; `id` is None when the peer could not tell."""
 
     id: Id | None

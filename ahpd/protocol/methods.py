@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-import attrs
+from msgspec import Struct
 
 from ahpd.protocol import (
     automation,
@@ -34,8 +34,7 @@ Target: TypeAlias = Literal["root", "automations", "session", "chat", "terminal"
 _FIXED: Mapping[Target, URI] = {"root": ROOT, "automations": AUTOMATIONS}
 
 
-@attrs.frozen
-class Method:
+class Method(Struct, frozen=True):
     """One method. `result` is None where success is ``null`` (R-1.27) or there is no answer."""
 
     name: str

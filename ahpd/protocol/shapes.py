@@ -30,20 +30,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import attrs
+from msgspec import Struct, structs
 
 from ahpd.protocol.model import TAGS, Unknown, Wire, WireType
 from ahpd.protocol.persistent import Seq, Text
 
 
-@attrs.frozen
-class Minimum:
+class Minimum(Struct, frozen=True):
     """Annotation: the least value of an integer."""
 
     value: int
 
 
-@attrs.frozen
-class AtMostOnePerKind:
+class AtMostOnePerKind(Struct, frozen=True):
     """Annotation: an array in which no two objects of a known variant share their ``kind``."""
 
 
@@ -54,8 +53,7 @@ SHOWN_VARIANTS = 8
 NUMBER = "number"
 
 
-@attrs.frozen
-class Scalar:
+class Scalar(Struct, frozen=True):
     """A value of one JSON type: ``string``, ``boolean``, ``number``, ``integer``, ``object``."""
 
     kind: str
@@ -67,8 +65,7 @@ class Scalar:
         return self.kind if self.minimum is None else f"{self.kind} of at least {self.minimum}"
 
 
-@attrs.frozen
-class Choice:
+class Choice(Struct, frozen=True):
     """One of some literal values. Only `faults` in strict mode insists, unless it is a tag."""
 
     values: tuple[str | bool, ...]
@@ -78,8 +75,7 @@ class Choice:
         return " or ".join(_json(value) for value in self.values)
 
 
-@attrs.frozen
-class Anything:
+class Anything(Struct, frozen=True):
     """Any JSON value."""
 
     def __str__(self) -> str:
@@ -87,8 +83,7 @@ class Anything:
         return "any value"
 
 
-@attrs.frozen
-class Null:
+class Null(Struct, frozen=True):
     """The value ``null``."""
 
     def __str__(self) -> str:
@@ -96,8 +91,7 @@ class Null:
         return "null"
 
 
-@attrs.frozen
-class Array:
+class Array(Struct, frozen=True):
     """A JSON array whose items have one shape, decoded to `build`."""
 
     item: Shape
@@ -109,8 +103,7 @@ class Array:
         return f"array of {self.item}"
 
 
-@attrs.frozen
-class Map:
+class Map(Struct, frozen=True):
     """A JSON object whose values have one shape."""
 
     value: Shape
@@ -120,8 +113,7 @@ class Map:
         return f"object of {self.value}"
 
 
-@attrs.frozen
-class Record:
+class Record(Struct, frozen=True):
     """An object of one wire type."""
 
     cls: WireType
@@ -167,8 +159,7 @@ class Tagged:
         return all(isinstance(value, str) for value in self.variants)
 
 
-@attrs.frozen
-class ByKeys:
+class ByKeys(Struct, frozen=True):
     """A union without a tag: the first variant whose required keys are all there."""
 
     variants: tuple[tuple[frozenset[str], Record], ...]
@@ -178,8 +169,7 @@ class ByKeys:
         return " or ".join(str(record) for _, record in self.variants)
 
 
-@attrs.frozen
-class Either:
+class Either(Struct, frozen=True):
     """A string or another primitive, or something else; told apart by JSON type."""
 
     options: tuple[Shape, ...]
@@ -194,8 +184,7 @@ Shape: TypeAlias = (
 )
 
 
-@attrs.frozen
-class Field:
+class Field(Struct, frozen=True):
     """One field of a wire type: Python name, wire name, shape.
 
     `optional`: the key may be absent. `is_tag`: the class stands for these values alone.
@@ -266,7 +255,7 @@ def _annotated(hint: Any, note: Any) -> Shape:
     if isinstance(note, AtMostOnePerKind):
         inner = shape_of(hint)
         assert isinstance(inner, Array)
-        return attrs.evolve(inner, one_per_kind=True)
+        return structs.replace(inner, one_per_kind=True)
     raise TypeError(f"no shape for the note {note!r}")
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 
-import attrs
 import trio
+from msgspec import Struct
 
 from supervisors._actor import Actor
 from supervisors._links import Broken, Down
@@ -29,8 +29,7 @@ class Deed(Enum):
     EXIT = "exit"  #: raise SystemExit
 
 
-@attrs.define(eq=False)
-class Script:
+class Script(Struct, eq=False):
     """What a `FakeChild` does at its start and its stop, and where it writes what happened."""
 
     on_start: Deed = Deed.NOTHING

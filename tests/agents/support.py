@@ -8,9 +8,10 @@ import attrs
 import trio
 
 from ahpd.agents.events import Event, Outcome, TextChunk
+from ahpd.agents.playing import ScriptedBackend
 from ahpd.agents.port import OpenRequest, Prompt
 from ahpd.agents.script import parse_script
-from ahpd.agents.scripted import ScriptedAgent, ScriptedBackend
+from ahpd.agents.scripted import ScriptedAgent
 from ahpd.protocol.messages import Message, MessageOrigin
 from ahpd.protocol.model import JSON
 from ahpd.protocol.uris import URI

@@ -29,10 +29,10 @@ from ahpd.agents.events import (
     WorkerEnded,
     WorkerSays,
 )
+from ahpd.agents.playing import ScriptedBackend
 from ahpd.agents.plays import ScriptedCrash
 from ahpd.agents.port import Answers, Authorized, Permission, Verdict
 from ahpd.agents.script import load_script
-from ahpd.agents.scripted import ScriptedBackend
 from tests.agents.support import Screen, prompt
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "fixtures" / "scripts").glob("*.json"))

@@ -30,10 +30,11 @@ from ahpd.agents.events import (
     UsageReport,
     WorkerSays,
 )
+from ahpd.agents.playing import ScriptedBackend
 from ahpd.agents.plays import BATCH, ScriptedCrash
 from ahpd.agents.port import Agent, AgentFailed
 from ahpd.agents.script import parse_script
-from ahpd.agents.scripted import ScriptedAgent, ScriptedBackend
+from ahpd.agents.scripted import ScriptedAgent
 from ahpd.protocol.faults import faults
 from ahpd.protocol.model import JSON
 from ahpd.protocol.root import AgentInfo

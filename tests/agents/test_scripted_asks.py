@@ -10,10 +10,11 @@ import trio
 import trio.testing
 
 from ahpd.agents import events as ev
+from ahpd.agents.playing import ScriptedBackend
 from ahpd.agents.plays import ScriptedCrash
 from ahpd.agents.port import Answer, Answers, Authorized, ClientResult, Permission, Verdict
 from ahpd.agents.script import parse_script
-from ahpd.agents.scripted import ScriptedAgent, ScriptedBackend
+from ahpd.agents.scripted import ScriptedAgent
 from ahpd.protocol.chat import BackgroundShellWork
 from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.customizations import (

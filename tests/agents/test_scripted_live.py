@@ -18,9 +18,10 @@ from ahpd.agents.events import (
     ToolAsks,
     ToolFinished,
 )
+from ahpd.agents.playing import CLOSE_WITHIN, ScriptedBackend
 from ahpd.agents.port import AgentFailed, Permission
 from ahpd.agents.script import parse_script
-from ahpd.agents.scripted import CLOSE_WITHIN, ScriptedAgent, ScriptedBackend
+from ahpd.agents.scripted import ScriptedAgent
 from ahpd.protocol.model import JSON
 from ahpd.protocol.tools import ToolResultTextContent
 from tests.agents.support import REQUEST, Running, Screen, backend, blocked, message, prompt

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from msgspec import structs
 
 from actors.host import Host, Settings
 from actors.root_config import SETTINGS, config_state
@@ -76,6 +77,6 @@ def test_every_setting_of_the_host_is_one_of_the_file() -> None:
     }
     config = Config(limits=LimitsConfig(**other, draft_seconds=99.0))
     made = build_host(config, seed=1, paths=(Path("/srv"),)).settings
-    for field in attrs.fields(Settings):
+    for field in structs.fields(Settings):
         if field.name not in _NOT_SET:
             assert getattr(made, field.name) != field.default, field.name

@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
 
-import attrs
 import trio
+from msgspec import structs
 
 from actors.caretaker import Caretaker
 from actors.connection import serve_connection
@@ -88,7 +88,7 @@ class RunningHost:
             wall=lambda: BEGINNING + trio.current_time() - self._born,
             steady=trio.current_time,
             seed=self._seed + 1000 * (self.lives - 1),  # no two make the same ids
-            settings=attrs.evolve(self.settings or Settings(), pace=0.0),
+            settings=structs.replace(self.settings or Settings(), pace=0.0),
             replay=self.replay,
             kept=kept,
         )

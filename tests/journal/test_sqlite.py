@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-import attrs
 import pytest
+from msgspec import structs
 
 from ahpd.journal import sqlite as adapter
 from ahpd.journal.file import read_only
@@ -173,7 +173,7 @@ async def test_what_was_rolled_back_is_not_taken_for_written(tmp_path: Path) -> 
             await journal.write(big)
         connection.execute("PRAGMA max_page_count = 4294967294")
         assert len((await journal.load(C))[0].turns) == 1
-        await journal.write(attrs.evolve(batch, clients=[]))
+        await journal.write(structs.replace(batch, clients=[]))
         assert len((await journal.load(C))[0].turns) == 2
         assert connection.execute("SELECT seq FROM envelopes").fetchall() == []
 
@@ -220,7 +220,7 @@ async def test_clients_come_and_go(tmp_path: Path) -> None:
     bob = ClientFacts("bob", "0.9.0", 7, True, {})
     with opened(tmp_path / "j") as (journal, _):
         await journal.write(Batch(1, clients=[ann, bob]))
-        ann = attrs.evolve(ann, left_at=3)
+        ann = structs.replace(ann, left_at=3)
         await journal.write(Batch(1, clients=[ann], forgotten=["bob", "cy"]))
     with opened(tmp_path / "j") as (_, kept):
         assert list(kept.clients) == [ann]
