@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import trio
 
 from actors.credentials import Token, missing, tokens_for
@@ -24,6 +23,7 @@ from ahpd.agents.port import Agent
 from ahpd.protocol.chat import ChatState, ToolCallResponsePart
 from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.customizations import McpServerAuthRequiredState, McpServerCustomization
+from ahpd.protocol.discreet import Discreet
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import frame
 from ahpd.protocol.jsonrpc import notification
@@ -133,11 +133,12 @@ def _settle(connection: Connection, token: Token) -> None:
 # ---- whose tokens -------------------------------------------------------------------------------
 
 
-@attrs.frozen
-class Held:
+class Held(Discreet, frozen=True):
     """The tokens that an agent is to work with for a client, and what it lacks."""
 
-    tokens: Any = attrs.field(repr=False)
+    hidden = frozenset({"tokens"})
+
+    tokens: Any
     lacks: Sequence[ProtectedResourceMetadata]
 
     @property

@@ -26,7 +26,6 @@ from actors.messages import (
 )
 from actors.refusal import refusal
 from actors.rules.names import session_name_fault
-from actors.session import session_spec
 from actors.settings import begin_chat, begin_session
 from actors.sources import Beginning, made_chat
 from actors.summaries import chat_row, is_worker, older_summary, session_summary, summary_changes
@@ -126,6 +125,9 @@ class Catalogue(Actor[Incoming]):
 
     async def _start(self, channel: Channel, chats: list[Channel]) -> None:
         sessions = self.system.supervisor("sessions")
+        # Half of what a host consists of; no editor need wait for it before there is a session.
+        from actors.session import session_spec  # noqa: PLC0415
+
         await sessions.start_child(session_spec(self._host, channel, chats))
 
     async def _start_missing(self) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-import attrs
 import trio
 from msgspec import structs
 
 from ahpd.protocol.common import ProtectedResourceMetadata
+from ahpd.protocol.discreet import Discreet
 from ahpd.protocol.jsonrpc import Request
 from ahpd.protocol.model import Object
 
@@ -44,12 +44,13 @@ def revealed(params: Object) -> Object:
     }
 
 
-@attrs.frozen(eq=False)
-class Token:
+class Token(Discreet, frozen=True, eq=False):
     """One token. `scopes` are what it grants, None when its client did not say."""
 
+    hidden = frozenset({"value"})
+
     resource: ProtectedResourceMetadata
-    value: str = attrs.field(repr=False)
+    value: str
     scopes: Sequence[str] | None = None
     #: On trio's clock.
     expires: float = math.inf

@@ -24,7 +24,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import attrs
 from msgspec import Struct, field, structs
 
 from actors.room import Room
@@ -140,8 +139,10 @@ class Origin(Struct, frozen=True):
     client_seq: float
 
 
-@attrs.define(eq=False)
-class Entry:
+_UNMADE = Frame(b"")
+
+
+class Entry(Struct, eq=False):
     """One envelope. `params` is its JSON text, made once.
 
     `audience`: a private answer, for that client's connection alone; None: for all subscribers.
@@ -158,9 +159,10 @@ class Entry:
     asker: object | None = None
     windowed: bytes | None = None
     page: tuple[int, int] | None = None
-    frame: Frame = attrs.field(init=False)
+    #: Made from `params`; never given.
+    frame: Frame = _UNMADE
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         self.frame = Frame(_HEAD + self.params + b"}")
 
     def windowed_frame(self) -> Frame:

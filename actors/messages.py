@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-import attrs
 from msgspec import Struct
 
 from actors.ledger import Channel, Origin
@@ -22,6 +21,7 @@ from ahpd.agents.port import ServerRequest
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import CreateChatParams
 from ahpd.protocol.customizations import CustomizationEnablement
+from ahpd.protocol.discreet import Discreet
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.resources import ResourceWatchState
@@ -194,12 +194,13 @@ class ChatConfigured(Struct, frozen=True):
     config: Object
 
 
-@attrs.frozen
-class AuthorizeServer:
+class AuthorizeServer(Discreet, frozen=True):
     """A token came that an MCP server of the session waits for (R-19.13)."""
 
+    hidden = frozenset({"token"})
+
     server_id: str
-    token: str = attrs.field(repr=False)
+    token: str
 
 
 class AgentSaysMeta(Struct, frozen=True):
@@ -266,16 +267,17 @@ class SilenceDue(Struct, frozen=True):
     run: int
 
 
-@attrs.frozen
-class Authorize:
+class Authorize(Discreet, frozen=True):
     """Here is the token that a paused call waits for, in the chat or in that of a worker of its.
 
     A call that does not wait for one takes no notice.
     """
 
+    hidden = frozenset({"token"})
+
     chat: URI
     call_id: str
-    token: str = attrs.field(repr=False)
+    token: str
 
 
 class Switch(Struct, frozen=True):

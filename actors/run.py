@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import attrs
 import trio
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from actors.ledger import Channel
 from actors.messages import (
@@ -122,7 +121,7 @@ class Engine:
         """The settings may have changed: tell a backend that takes other ones while it lives."""
         opened = self._opened
         if isinstance(self.backend, Tunable) and opened is not None and config != opened.config:
-            self._opened = attrs.evolve(opened, config=config)
+            self._opened = structs.replace(opened, config=config)
             self.backend.configure(config)
 
     async def forget(self, backend: Backend) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Any, TypeAlias
 
-import attrs
+from msgspec import structs
 
 from actors.authenticating import held_for
 from actors.host import Host
@@ -78,7 +78,7 @@ def open_request(host: Host, chat: Channel) -> OpenRequest:
     held = held_for(host, chat.notes.starter, host.agent_of(session.provider))
     if held.reason is not None:
         raise AgentFailed(held.reason, resumable=True)
-    return attrs.evolve(request, tokens=held.tokens)
+    return structs.replace(request, tokens=held.tokens)
 
 
 class Upkeep:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from msgspec import Struct, field
 
 from supervisors._exits import Restart
 from supervisors.errors import SpecError
@@ -67,8 +68,7 @@ def _finite(value: float, name: str, *, least: float = 0.0) -> None:
     _check(math.isfinite(value) and value >= least, f"{name}: {value} is not a number >= {least}")
 
 
-@attrs.frozen
-class Backoff:
+class Backoff(Struct, frozen=True):
     """How long to wait before a restart: ``first * factor**n`` up to `cap`, give or take `jitter`.
 
     `n` counts failures in a row; a child that was up for `reset_after` seconds starts at 0 again.
@@ -81,7 +81,7 @@ class Backoff:
     jitter: float = 0.2
     reset_after: float = 60.0
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         _finite(self.first, "backoff.first")
         _finite(self.factor, "backoff.factor", least=1.0)
         _finite(self.cap, "backoff.cap", least=self.first)
@@ -97,14 +97,13 @@ class Backoff:
         return min(self.cap, grown) * (1.0 + self.jitter * (2.0 * dice - 1.0))
 
 
-@attrs.frozen
-class Intensity:
+class Intensity(Struct, frozen=True):
     """At most `restarts` within `period` seconds; a restart exactly `period` old still counts."""
 
     restarts: int = 5
     period: float = 60.0
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         _check(self.restarts >= 0, f"intensity.restarts: {self.restarts} is negative")
         _finite(self.period, "intensity.period")
 
@@ -124,8 +123,7 @@ class Intensity:
         return True
 
 
-@attrs.frozen
-class Shutdown:
+class Shutdown(Struct, frozen=True):
     """Ask; after `grace` seconds cancel; `stuck_after` seconds later report it as stuck.
 
     ``grace=0`` cancels at once. ``grace=None`` waits without end, for supervisors, whose own
@@ -136,15 +134,14 @@ class Shutdown:
     stuck_after: float = 5.0
     cleanup: float = 1.0
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         if self.grace is not None:
             _finite(self.grace, "shutdown.grace")
         _finite(self.stuck_after, "shutdown.stuck_after")
         _finite(self.cleanup, "shutdown.cleanup")
 
 
-@attrs.frozen
-class MailboxSpec:
+class MailboxSpec(Struct, frozen=True):
     """Bounds of a mailbox, and what each kind of sender meets there.
 
     `items` and `size` (bytes, as the senders declare them) bound the data lane, `urgent` bounds the
@@ -156,12 +153,12 @@ class MailboxSpec:
     items: int = 1024
     size: int = 16 << 20
     urgent: int = 1024
-    at_bound: Mapping[str, AtBound] = attrs.field(factory=lambda: {"outside": AtBound.WAIT})
+    at_bound: Mapping[str, AtBound] = field(default_factory=lambda: {"outside": AtBound.WAIT})
     otherwise: AtBound = AtBound.FAULT
     while_down: WhileDown = WhileDown.KEEP
     drain: bool = False
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         for name in ("items", "size", "urgent"):
             _check(getattr(self, name) >= 1, f"mailbox.{name}: must be at least 1")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-import attrs
 from msgspec import Struct, field
 
 from ahpd.agents.events import Event, Outcome
 from ahpd.protocol.annotations import Annotation
 from ahpd.protocol.chat import Turn
 from ahpd.protocol.customizations import Customization, CustomizationEnablement
+from ahpd.protocol.discreet import Discreet
 from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON, Object
@@ -61,8 +61,7 @@ class Remarks(Struct, frozen=True):
 Attached: TypeAlias = Transcript | Remarks
 
 
-@attrs.frozen
-class OpenRequest:
+class OpenRequest(Discreet, frozen=True):
     """What a backend is opened for. `config` holds the session's configuration values.
 
     `history` is what a fork has in common with the chat it was made from, `context` what a side
@@ -73,15 +72,17 @@ class OpenRequest:
     people decided about them.
     """
 
+    hidden = frozenset({"tokens"})
+
     session: URI
     chat: URI
     working_directories: Sequence[URI] = ()
-    config: Object = attrs.field(factory=dict)
+    config: Object = field(default_factory=dict)
     history: Sequence[Turn] = ()
     context: Sequence[Turn] = ()
     selection: str | None = None
-    attached: Mapping[str, Sequence[Attached]] = attrs.field(factory=dict)
-    tokens: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    attached: Mapping[str, Sequence[Attached]] = field(default_factory=dict)
+    tokens: Mapping[str, str] = field(default_factory=dict)
     customizations: Sequence[Customization] = ()
 
 
@@ -136,12 +137,13 @@ class ClientResult(Struct, frozen=True):
     result: ToolCallResult
 
 
-@attrs.frozen
-class Authorized:
+class Authorized(Discreet, frozen=True):
     """The token that a `ToolNeedsAuth` waited for; None: there will be none, the call is over."""
 
+    hidden = frozenset({"token"})
+
     call_id: str
-    token: str | None = attrs.field(repr=False)
+    token: str | None
 
 
 #: What a waiting backend is told. One for something that does not wait is ignored.

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING
 
-import attrs
 import trio
+from msgspec import Struct, field
 
 from ahpd.agents.port import OpenRequest
 from ahpd.protocol.root import (
@@ -30,8 +30,7 @@ _CAPABILITIES = AgentCapabilities(multiple_chats=MultipleChatsCapability(fork=Tr
 _MODELS = (("script-large", "Script Large"), ("script-small", "Script Small"))
 
 
-@attrs.frozen
-class ScriptedAgent:
+class ScriptedAgent(Struct, frozen=True, eq=False):
     """An agent called `name` whose every chat plays `script`. Implements `Agent`.
 
     `script` is None for the built-in one.
@@ -40,14 +39,14 @@ class ScriptedAgent:
     name: str
     script: Script | None
     #: Where the tags of resumed turns come from; a seeded one makes them the same in every run.
-    random: Random = attrs.field(factory=Random, eq=False)
+    random: Random = field(default_factory=Random)
     capabilities: AgentCapabilities = _CAPABILITIES
 
     can_rewind: bool = True
     can_switch: bool = True
     can_control: bool = True
     #: Tells the time, for what a script says with one.
-    now: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC), eq=False)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
     def can_resume(self) -> bool:

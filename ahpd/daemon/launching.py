@@ -13,11 +13,13 @@ import attrs
 from ahpd.daemon.config import AGENT_NAME, AgentConfig, Config, is_agent_name
 from ahpd.daemon.errors import ConfigError
 from ahpd.daemon.launch import Launch, TokenChoice
+from ahpd.protocol.discreet import Discreet
 
 
-@attrs.frozen(kw_only=True)
-class Flags:
+class Flags(Discreet, frozen=True, kw_only=True):
     """The options of the command line as they were given; None or empty: not given."""
+
+    hidden = frozenset({"token", "arguments"})
 
     host: str | None = None
     port: int | None = None
@@ -25,7 +27,7 @@ class Flags:
     state_dir: str | None = None
     agents: Sequence[str] = ()
     paths: Sequence[str] = ()
-    token: str | None = attrs.field(default=None, repr=False)
+    token: str | None = None
     token_file: str | None = None
     without_token: bool = False
     endpoint_file: str | None = None
@@ -33,7 +35,7 @@ class Flags:
     log_level: str | None = None
     quiet: bool = False
     #: All of them as they came.
-    arguments: Sequence[str] = attrs.field(default=(), repr=False)
+    arguments: Sequence[str] = ()
 
 
 def make_launch(flags: Flags, warn: Callable[[str], None]) -> Launch:

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors.connection import serve_connection
 from actors.host import Host
@@ -39,8 +39,7 @@ from supervisors import Actor
 _log = logging.getLogger("ahpd.daemon")
 
 
-@attrs.define(eq=False)
-class Outcome:
+class Outcome(Struct, eq=False):
     """How the only connection of a host over stdio ended."""
 
     #: The peer ended it; otherwise something here did.

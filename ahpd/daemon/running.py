@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import attrs
 import trio
+from msgspec import Struct
 
 from actors.caretaker import Caretaker
 from actors.host import Host
@@ -40,8 +40,7 @@ _log = logging.getLogger("ahpd.daemon")
 Wrap = Callable[[Transport], Transport]
 
 
-@attrs.define(eq=False)
-class Boot:
+class Boot(Struct, eq=False):
     """What the listeners tell whoever runs the tree, over their restarts."""
 
     #: Why the host cannot be served at all, in words.

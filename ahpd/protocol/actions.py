@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-import attrs
+from msgspec import Struct
 
 from ahpd.protocol.annotations import (
     AnnotationsEntryRemovedAction,
@@ -248,8 +248,7 @@ StateAction: TypeAlias = (
 )
 
 
-@attrs.frozen
-class ActionInfo:
+class ActionInfo(Struct, frozen=True):
     """What the protocol says about one action type.
 
     `since` is the published version; see R-2.13 for why it does not decide what is sent.

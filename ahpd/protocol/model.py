@@ -26,6 +26,7 @@ only makes the slots. `__init__` (by attrs), `wire`, `evolve` and the decoder ar
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Self, TypeAlias, cast, dataclass_transform
 
@@ -39,6 +40,7 @@ Object: TypeAlias = Mapping[str, Any]
 _NO_EXTRA: Object = {}
 
 
+@functools.cache
 def wire_name(name: str) -> str:
     """The wire name of a Python field name: ``turn_id`` gives ``turnId``, ``meta`` ``_meta``."""
     if name == "meta":

@@ -22,6 +22,7 @@ shapes and `ahpd.protocol.faults` walks them to say where a value does not fit.
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import sys
 import types
@@ -291,17 +292,16 @@ def _record_union(members: list[WireType], tried: tuple[str, ...] = ()) -> Recor
     for tag in TAGS:
         if tag in tried:
             continue
-        shapes = [
-            next((field.shape for field in fields_of(cls) if field.key == tag), None)
-            for cls in members
-        ]
-        if not all(isinstance(shape, Choice) for shape in shapes):
-            continue
         groups: dict[str | bool, list[WireType]] = {}
-        for cls, shape in zip(members, shapes, strict=True):
-            assert isinstance(shape, Choice)
-            for value in shape.values:
+        for cls in members:
+            values = _tag_values(cls, tag)
+            if not values:
+                groups.clear()
+                break
+            for value in values:
                 groups.setdefault(value, []).append(cls)
+        if not groups:
+            continue
         if len(members) > 1 and any(len(group) == len(members) for group in groups.values()):
             continue  # tells nothing apart
         variants: dict[str | bool, Record | Tagged] = {}
@@ -311,6 +311,26 @@ def _record_union(members: list[WireType], tried: tuple[str, ...] = ()) -> Recor
             variants[value] = variant
         return Tagged(tag, variants)
     return _by_keys(members)
+
+
+def _tag_values(cls: WireType, tag: str) -> tuple[Any, ...]:
+    """What a field called `tag` may hold when it is a `Literal`; nothing when there is none.
+
+    Looks at that field alone: all of them would lead on to every type the class refers to.
+    """
+    for name, key in cls.wire_names.items():
+        if key == tag:
+            hint = _hint_of(cls, name)
+            return get_args(hint) if get_origin(hint) is Literal else ()
+    return ()
+
+
+def _hint_of(cls: WireType, name: str) -> Any:
+    for base in cls.__mro__:
+        hint: Any = inspect.get_annotations(base).get(name)
+        if hint is not None:
+            return eval(hint, vars(sys.modules[base.__module__])) if isinstance(hint, str) else hint
+    raise TypeError(f"{cls.__name__} has no field {name}")
 
 
 def _by_keys(members: list[WireType]) -> ByKeys:

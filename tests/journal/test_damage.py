@@ -14,6 +14,7 @@ from random import Random
 
 import attrs
 import pytest
+from msgspec import structs
 
 from actors.restoring import CannotRestore, restore_channel, restore_session, summary_of
 from ahpd.journal.file import FORMAT, faults, read_only
@@ -225,7 +226,7 @@ async def test_b38_damage_anywhere_is_told_and_never_taken_for_what_was_written(
 
 def _without_ids(view: View) -> View:
     """Without the ids that were used, and how lists show it: both are made up for."""
-    return attrs.evolve(view, used=[], notes=attrs.evolve(view.notes, summary=None))
+    return attrs.evolve(view, used=[], notes=structs.replace(view.notes, summary=None))
 
 
 def _copy(path: Path, content: bytes, folder: Path) -> Path:

@@ -8,6 +8,7 @@ import attrs
 import pytest
 import trio
 import trio.testing
+from msgspec import structs
 
 from supervisors import (
     Actor,
@@ -500,7 +501,7 @@ async def test_messages_wait_out_a_restart_or_are_refused_by_choice(choice: Whil
 
 
 def _slowly() -> object:
-    return attrs.evolve(AT_ONCE, first=1.0, cap=1.0)
+    return structs.replace(AT_ONCE, first=1.0, cap=1.0)
 
 
 async def test_a_ref_finds_whoever_lives_at_its_path_now() -> None:
