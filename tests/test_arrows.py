@@ -70,7 +70,7 @@ ARROWS = {
     "ahpd.daemon": rule(
         "supervisors", "actors", "ahpd", "ahpd.protocol", "ahpd.reducers", "ahpd.journal",
         "ahpd.agents", "ahpd.terminals", "ahpd.resources", "ahpd.git", "ahpd.transports",
-        others="trio attrs cattrs platformdirs",
+        others="trio attrs cattrs msgspec platformdirs",
     ),
     "ahpd.bench": rule("ahpd", "ahpd.protocol", others="trio trio_websocket attrs orjson"),
     "ahpd.cli": rule(
