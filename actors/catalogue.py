@@ -107,7 +107,7 @@ class Catalogue(Actor[Incoming]):
             working_directories=directories,
             lifecycle="creating",
             active_clients=() if client is None else (client.evolve(client_id=client_id),),
-            chats=(chat_row(chat, ""),),
+            chats=(chat_row(chat, "", None),),
             default_chat=chat_uri,
             config=message.config.state,
         )

@@ -239,8 +239,12 @@ class Move:
         """The chat and all its workers, and the row of each as it is now."""
         uris = [self._chat.uri, *workers_of(source.state, self._chat.uri)]
         family = [found for uri in uris if (found := self._host.ledger.find(uri)) is not None]
-        titles = {row.resource: row.title for row in source.state.chats}
-        return family, [chat_row(chat.state, titles[chat.uri]) for chat in family]
+        rows = {row.resource: row for row in source.state.chats}
+        return family, [
+            chat_row(chat.state, row.title, row.changes)
+            for chat in family
+            if (row := rows[chat.uri])
+        ]
 
     def _hand_over(self, family: Sequence[Channel], target: Channel) -> None:
         path = chat_path(target)  # of one actor: a chat's workers are served by the chat's own

@@ -15,6 +15,7 @@ from actors import customizing, directories, mailboxes
 from actors.annotations import annotations_spec
 from actors.chat import chat_spec, child_id
 from actors.desk import Desk
+from actors.edits import Edits
 from actors.endings import close_channel
 from actors.forgetting import forget
 from actors.host import Host
@@ -116,6 +117,8 @@ class Session(Actor[Incoming]):
         # another have been made under the same name.
         self._host = host
         self._channel = channel
+        #: By chat.
+        self._edits: dict[URI, Edits] = {}
 
     async def on_start(self) -> None:
         """Say what changed while nobody looked, and get ready if it is not yet."""
@@ -305,11 +308,12 @@ class Session(Actor[Incoming]):
         say_movable(self._host, self._channel, channel)
         chat: ChatState = channel.state
         if row is None and is_worker(chat) and channel.owner == self._channel.uri:
-            row = chat_row(chat, chat.title)  # an agent has opened it
+            row = chat_row(chat, chat.title, None)  # an agent has opened it
             self._desk.say(act.SessionChatAddedAction(summary=row))
         if row is None:
             return
-        changes = row_changes(row, chat_row(chat, row.title))
+        edits = self._edits.setdefault(uri, Edits()).summary(chat.turns)
+        changes = row_changes(row, chat_row(chat, row.title, edits))
         if changes is not None:
             self._desk.say(act.SessionChatUpdatedAction(chat=uri, changes=changes))
         self._mirror(uri, input_needed(chat))
@@ -397,7 +401,7 @@ class Session(Actor[Incoming]):
             heritage=begins.heritage, settings={**channel.notes.settings, **begins.settings}
         )
         channel.consume(*(turn.id for turn in begins.turns))
-        self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, title)))
+        self._desk.say(act.SessionChatAddedAction(summary=chat_row(chat, title, None)))
         spec = chat_spec(host, channel)
         await self.system.supervisor(self._supervisor).start_child(spec)
         if params.initial_message is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.clock import from_iso
+from actors.edits import total
 from ahpd.protocol.annotations import AnnotationsState, AnnotationsSummary
 from ahpd.protocol.chat import (
     ChatState,
@@ -19,6 +20,7 @@ from ahpd.protocol.chat import (
     ToolCallResponsePart,
     ToolChatOrigin,
 )
+from ahpd.protocol.common import ChangesSummary
 from ahpd.protocol.session import (
     PartialSessionSummary,
     SessionChatInputRequest,
@@ -49,15 +51,19 @@ def is_worker(chat: ChatState | ChatSummary) -> bool:
     return isinstance(chat.origin, ToolChatOrigin)
 
 
-def chat_row(chat: ChatState, title: str) -> ChatSummary:
-    """A chat's row. The title is its session's to keep: no chat action carries one (R-24.30)."""
+def chat_row(chat: ChatState, title: str, changes: ChangesSummary | None) -> ChatSummary:
+    """A chat's row.
+
+    The title and the counts of `changes` are its session's to keep: no chat action carries them
+    (R-24.30).
+    """
     return ChatSummary(
         resource=chat.resource,
         title=title,
         status=chat.status,
         activity=chat.activity,
         modified_at=chat.modified_at,
-        changes=chat.changes,
+        changes=changes,
         origin=chat.origin,
         movable=chat.movable,
         interactivity=chat.interactivity,
@@ -96,6 +102,8 @@ def _gone(name: str, old: Any) -> Any:
     """What a field that went away is sent as."""
     if isinstance(old, AnnotationsSummary):
         return old.evolve(annotation_count=0, entry_count=0)
+    if isinstance(old, ChangesSummary):
+        return old.evolve(additions=0, deletions=0, files=0)
     return _EMPTY.get(name)
 
 
@@ -120,6 +128,7 @@ def session_summary(
         annotations=_counts(uri, annotations),
         created_at=created_at,
         modified_at=max(times, key=moment),
+        changes=total(row.changes for row in session.chats),
         chats=tuple(_compact(row) for row in session.chats),
         default_chat=session.default_chat,
     )

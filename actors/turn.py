@@ -42,7 +42,7 @@ from ahpd.protocol.chat_actions import (
     ChatTurnCompleteAction,
     ChatUsageAction,
 )
-from ahpd.protocol.common import ErrorInfo, UsageInfo
+from ahpd.protocol.common import ErrorInfo, FileEditCollection, UsageInfo
 from ahpd.protocol.jsontext import dumps, loads
 from ahpd.protocol.model import Object
 from ahpd.protocol.tools import (
@@ -166,6 +166,7 @@ def _tool_asks(turn: ActiveTurn, event: ev.ToolAsks) -> Sequence[StateAction]:
             confirmation_title=event.title,
             editable=True if event.editable else None,
             options=tuple(event.options) or None,
+            edits=FileEditCollection(items=tuple(event.edits)) if event.edits else None,
         ),
     )
 

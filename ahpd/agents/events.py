@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ahpd.protocol.chat import BackgroundWork
-from ahpd.protocol.common import StringOrMarkdown
+from ahpd.protocol.common import FileEdit, StringOrMarkdown
 from ahpd.protocol.customizations import Customization, McpServerState
 from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.model import JSON, Object
@@ -75,6 +75,8 @@ class ToolAsks(Struct, frozen=True):
     title: StringOrMarkdown | None = None
     editable: bool = False
     options: Sequence[ConfirmationOption] = ()
+    #: What it would do to files.
+    edits: Sequence[FileEdit] = ()
 
 
 class ToolOutput(Struct, frozen=True):

@@ -75,12 +75,14 @@ from ahpd.agents.steps import (
     WorkerStep,
 )
 from ahpd.protocol.chat import BackgroundShellWork
+from ahpd.protocol.common import FileEdit
 from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.tools import (
     ToolCallRiskAssessmentCompleteState,
     ToolCallRiskAssessmentLoadingState,
     ToolResultContent,
+    ToolResultFileEditContent,
     ToolResultTextContent,
 )
 
@@ -221,6 +223,7 @@ def _play_tool(step: ToolStep, scene: Scene) -> Play:
             title=f"Allow {tool.name}?",
             editable=text is not None,
             options=tool.options,
+            edits=tool.edits,
         )
         permission = yield Wait((asks, *_risk(tool, call_id)), Permission, call_id)
         if not permission.approved:
@@ -270,13 +273,18 @@ def _finished(tool: Tool, title: str, call_id: str, edited: str | None) -> ToolF
         call_id,
         success=not tool.fail,
         message=f"{title}: failed" if tool.fail else f"{title}: done",
-        content=_content(tool.output, note),
+        content=(*_content(tool.output, note), *(() if tool.fail else _edited(tool.edits))),
         error=(tool.output or f"{tool.name} failed") if tool.fail else None,
     )
 
 
 def _content(*texts: str | None) -> Sequence[ToolResultContent]:
     return tuple(ToolResultTextContent(text=text) for text in texts if text)
+
+
+def _edited(edits: Sequence[FileEdit]) -> Iterator[ToolResultFileEditContent]:
+    for edit in edits:
+        yield ToolResultFileEditContent(before=edit.before, after=edit.after, diff=edit.diff)
 
 
 def _play_usage(step: Usage, _: Scene) -> Play:

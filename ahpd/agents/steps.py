@@ -33,7 +33,7 @@ from typing import Annotated, Any, TypeAlias
 
 import attrs
 
-from ahpd.protocol.common import UsageInfo
+from ahpd.protocol.common import FileEdit, UsageInfo
 from ahpd.protocol.customizations import Customization
 from ahpd.protocol.inputs import ChatInputQuestion
 from ahpd.protocol.jsontext import dumps
@@ -46,6 +46,7 @@ MAX_TIMES = 10_000_000
 MAX_MS = 86_400_000
 #: Most options of one confirmation, and most questions asked at a time.
 MAX_OPTIONS = 100
+MAX_EDITS = 1000
 #: Most steps of one worker.
 MAX_WORKER_STEPS = 10_000
 #: Most slash commands, and most customizations.
@@ -94,6 +95,7 @@ def array_of(what: str, most: int) -> Rule:
 
 
 Options: TypeAlias = Annotated[tuple[ConfirmationOption, ...], array_of("options", MAX_OPTIONS)]
+Edits: TypeAlias = Annotated[tuple[FileEdit, ...], array_of("edits", MAX_EDITS)]
 
 
 def check_apart(place: str, key: str, values: Iterable[str]) -> None:
@@ -154,7 +156,8 @@ class Tool:
     and the script goes on. It then takes `takes_ms`, and half of its output is seen half-way.
     `fail`: it ends badly, and `output` is why. With `result_confirm` somebody has to approve the
     result. `server` is the id of the MCP server that the tool belongs to; with `auth_required` the
-    call pauses until there is a token for that. `risk` is judged while the call asks.
+    call pauses until there is a token for that. `risk` is judged while the call asks. `edits` are
+    what it does to files, shown while the call asks and told when it succeeds.
     """
 
     name: str
@@ -169,6 +172,7 @@ class Tool:
     server: str | None = None
     auth_required: McpAuthRequirement | None = None
     risk: ToolCallRiskAssessment | None = None
+    edits: Edits = ()
 
     def __attrs_post_init__(self) -> None:
         """Raises `Misfit` when the fields contradict each other."""

@@ -234,7 +234,7 @@ class Store:
             status=IDLE | READ,
             lifecycle="ready",
             active_clients=(),
-            chats=(chat_row(chat, "A talk"),),
+            chats=(chat_row(chat, "A talk", None),),
             default_chat=chat_uri,
         )
         base = f"session/{uri.rpartition('/')[2]}"

@@ -75,7 +75,7 @@ async def a_worker(host: RunningHost, of: URI, uri: URI, session: URI = S) -> No
         turns=Turns(),
     )
     host.ledger.open(uri, "chat", state, channel_of(host, of).path, session)
-    Desk(host.tables, owner).say(SessionChatAddedAction(summary=chat_row(state, "a worker")))
+    Desk(host.tables, owner).say(SessionChatAddedAction(summary=chat_row(state, "a worker", None)))
     host.system.ref(owner.path).cast(MatchChats())
     await settled()
 

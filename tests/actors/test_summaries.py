@@ -81,11 +81,11 @@ def test_r_7_15_only_what_moved_is_told_and_what_went_away_as_empty() -> None:
     changes = summary_changes(before, after)
     assert changes == PartialSessionSummary(title="New", activity="")
     chat = ChatState(resource=C, title="old", status=IDLE, modified_at=THEN, turns=Turns())
-    assert row_changes(row(C), chat_row(chat, "")) is None
-    moved = row_changes(row(C, activity="Busy"), chat_row(chat, "Named"))
+    assert row_changes(row(C), chat_row(chat, "", None)) is None
+    moved = row_changes(row(C, activity="Busy"), chat_row(chat, "Named", None))
     assert moved is not None
     assert moved.wire() == {"title": "Named", "activity": ""}
-    assert row_changes(row(C, activity=""), chat_row(chat, "")) is None
+    assert row_changes(row(C, activity=""), chat_row(chat, "", None)) is None
 
 
 def test_r_2_14_for_an_older_client_the_chats_are_left_out_and_nothing_is_none() -> None:

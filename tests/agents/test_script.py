@@ -220,7 +220,7 @@ NAMES = (
 )
 TOOL_KEYS = (
     "name, title, input, confirm, options, output, fail, takesMs, resultConfirm, server, "
-    "authRequired, risk"
+    "authRequired, risk, edits"
 )
 TIMES = "a whole number from 1 to 10000000"
 MS = "milliseconds from 0 to 86400000"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from actors.edits import Edits
 from actors.ledger import Channel, Entry
 from actors.summaries import chat_row, input_needed, session_summary
 from ahpd.protocol.actions import action_type
@@ -247,8 +248,11 @@ def _session(walk: Walk, uri: str, state: Any) -> Iterator[str]:
         channel = walk.host.ledger.find(row.resource)
         if channel is not None:
             wanted |= input_needed(channel.state).keys()
-            now = chat_row(channel.state, row.title)
-            if row.evolve(activity=row.activity or None) != now:
+            edits = Edits().summary(channel.state.turns)
+            now = chat_row(channel.state, row.title, edits)
+            none = row.changes is not None and not row.changes.files
+            changes = None if none else row.changes
+            if row.evolve(activity=row.activity or None, changes=changes) != now:
                 yield f"{uri}: says {row} of {now}"
     listed = {entry.id for entry in state.input_needed or ()}
     if listed != wanted:
