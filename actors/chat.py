@@ -183,7 +183,7 @@ class Chat(Actor[Incoming]):
                 self._take(message)
             case Echoed(channel=channel):
                 while channel.echoes:
-                    self._echoed(channel, channel.echoes.popleft())
+                    self._echoed(channel, channel.echoes.pop(0))
             case RunBegan():
                 self._steer()
             case RunOver():

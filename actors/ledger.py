@@ -108,7 +108,7 @@ class Channel(Struct, eq=False):
     #: channel from filling that one's mailbox, however long it is busy or held.
     stirred: bool = False
     #: Actions that are out and that its actor has still to act on; it knows of the first.
-    echoes: deque[StateAction] = field(default_factory=deque)
+    echoes: list[StateAction] = field(default_factory=list)
     closed: bool = False
     #: It comes from the journal, and its actor has not started since.
     was_stored: bool = False

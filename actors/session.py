@@ -161,7 +161,7 @@ class Session(Actor[Incoming]):
                 await self._dispose_chat(message.chat)
             case Echoed(channel=channel):
                 while channel.echoes:
-                    self._echoed(channel.echoes.popleft())
+                    self._echoed(channel.echoes.pop(0))
             case AgentChanged():
                 self._agent_changed(message.event)
             case ChatConfigured():

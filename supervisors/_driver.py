@@ -130,7 +130,7 @@ class Driver:
         self._system = system
         self._inbox: deque[tuple[Event, _Wish | None]] = deque()
         #: Commands that came up outside the loop and are for the loop; they go before the inbox.
-        self._ahead: deque[Command] = deque()
+        self._ahead: list[Command] = []
         self._wishes: dict[str, list[_Wish]] = {}
         self._sleeper: trio.lowlevel.Task | None = None
         self._outcome: Done | GiveUp | None = None
@@ -234,7 +234,7 @@ class Driver:
     def _turn(self, nursery: trio.Nursery) -> None:
         """Everything that has happened, with one reading of the clock."""
         while self._ahead:
-            self._do(self._ahead.popleft(), nursery)
+            self._do(self._ahead.pop(0), nursery)
         if self._outcome is not None:
             return
         now = self._system.now()

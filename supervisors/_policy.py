@@ -134,7 +134,8 @@ class Policy:
         self._timers: list[tuple[float, int, str]] = []
         self._timer_numbers = 0
         self._falling: list[Child] = []
-        self._rising: deque[Child] = deque()
+        #: In the order in which they start, the first one last.
+        self._rising: list[Child] = []
         self._rise_at = -math.inf
         #: The last `_rise_at` that went on the heap, so that it goes there once.
         self._rise_timer = -math.inf
@@ -144,7 +145,8 @@ class Policy:
         #: Invariant: number of children in a phase of `ALIVE`.
         self._alive = 0
         self._significant_left = 0
-        self._exits: deque[Exit] = deque(maxlen=spec.intensity.restarts + 1)
+        #: The last ones, as many as are too many.
+        self._exits: list[Exit] = []
         self._ended = False
         self._now = 0.0
         self._out: list[Command] = []
@@ -310,6 +312,7 @@ class Policy:
         """It went down by itself."""
         if exit.abnormal:
             self._exits.append(exit.without_frames)
+            del self._exits[: -self.spec.intensity.restarts - 1]
         verdict = VERDICTS[exit.kind][child.spec.restart]
         if starting and self._booting and self.spec.beyond is Beyond.ESCALATE:
             self._tell(Note.EXITED, child, str(exit), next="the supervisor fails", exit=exit)
@@ -406,7 +409,7 @@ class Policy:
     def _raise_up(self, children: list[Child]) -> None:
         for child in children:
             child.rising = True
-        self._rising = deque(sorted({*self._rising, *children}, key=lambda child: child.order))
+        self._rising = sorted({*self._rising, *children}, key=lambda child: -child.order)
 
     def _close(self, reason: str, *, giving_up: bool = False) -> None:
         self._closing = reason
@@ -443,13 +446,13 @@ class Policy:
                     self._rise_timer = self._rise_at
                     self._push_timer(self._rise_at, 0, "")
                 return
-            child = self._rising[0]
+            child = self._rising[-1]
             if child.phase is Phase.DOWN and child.wanted:
                 self._start(child)
             if child.phase in (Phase.STARTING, Phase.STOPPING):
                 return
             child.rising = False
-            self._rising.popleft()
+            self._rising.pop()
         self._booting = False
         self._rise_at = -math.inf
 
