@@ -46,6 +46,8 @@ class ClientRecord(Struct, eq=False):
     absences: int = 0
     #: It has been away for longer than it may keep its place in sessions.
     has_lost_place: bool = False
+    #: When it was noticed that it is away, on trio's clock; None: not yet, or it is here.
+    away_from: float | None = None
 
 
 class Clients:
@@ -77,6 +79,7 @@ class Clients:
         if connection not in record.connections:
             record.connections.append(connection)
         record.has_lost_place = False
+        record.away_from = None
         self.touch(record)
         return record
 

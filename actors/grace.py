@@ -45,7 +45,7 @@ class Grace(Actor[Incoming]):
         self._host = host
 
     async def on_start(self) -> None:
-        """Start the clocks of those who are away: an earlier incarnation's went with it."""
+        """Go on with the clocks of those who are away: an earlier incarnation's went with it."""
         for record in self._host.clients:
             if not record.connections:
                 self._wait(record.client_id)
@@ -61,11 +61,19 @@ class Grace(Actor[Incoming]):
     def _wait(self, client_id: str) -> None:
         record = self._host.clients.find(client_id)
         if record is not None and not record.connections:
-            self.spawn(self._clock, client_id, record.absences, name=f"grace {client_id}")
+            if record.away_from is None:
+                record.away_from = trio.current_time()
+            self.spawn(
+                self._clock,
+                client_id,
+                record.absences,
+                record.away_from,
+                name=f"grace {client_id}",
+            )
 
-    async def _clock(self, client_id: str, absence: int) -> None:
+    async def _clock(self, client_id: str, absence: int, since: float) -> None:
         """Helper: one client's time."""
-        await trio.sleep(self._host.settings.grace)
+        await trio.sleep_until(since + self._host.settings.grace)
         self.ref.cast(GraceOver(client_id, absence))
 
     def _over(self, message: GraceOver) -> None:
