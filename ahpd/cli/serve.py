@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ahpd.cli.loading import loading
 from ahpd.cli.serve_options import Remembering, flags_from, serve_options
 
 #: What is of no use where there is no listener.
@@ -41,9 +42,10 @@ def command(ctx: click.Context, /, *, stdio: bool, **values: Any) -> int:
     They connect by WebSocket, with the token that is part of the URL, or through the Unix socket in
     the state folder. With --stdio there is one, which needs neither.
     """
-    from ahpd.cli import failing  # noqa: PLC0415
-    from ahpd.daemon.launching import make_launch  # noqa: PLC0415
-    from ahpd.daemon.serving import serve  # noqa: PLC0415
+    with loading():
+        from ahpd.cli import failing  # noqa: PLC0415
+        from ahpd.daemon.launching import make_launch  # noqa: PLC0415
+        from ahpd.daemon.serving import serve  # noqa: PLC0415
 
     flags = flags_from(values, ctx.meta[Remembering.KEY])
     if stdio:

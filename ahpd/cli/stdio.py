@@ -6,11 +6,11 @@ and leaves every command line that it does not know to the ordinary way, which s
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ahpd.cli import exits
+from ahpd.cli.loading import loading
 
 if TYPE_CHECKING:
     from ahpd.daemon.launching import Flags
@@ -39,9 +39,8 @@ def read(arguments: Sequence[str]) -> dict[str, list[str]] | None:
 
 def run(given: dict[str, list[str]]) -> int:
     """Serve with the options that `read` gave, and return the exit code."""
-    # Nothing of what is imported can be garbage, and looking for it takes a tenth of the time.
-    gc.disable()
-    from ahpd.daemon.launching import Flags  # noqa: PLC0415
+    with loading():
+        from ahpd.daemon.launching import Flags  # noqa: PLC0415
 
     flags = Flags(
         agents=given.get("--agent", ()),
@@ -56,18 +55,17 @@ def run(given: dict[str, list[str]]) -> int:
 
 def serve(flags: Flags) -> int:
     """Serve one peer over stdin and stdout until it ends its stream; the exit code."""
-    from ahpd.cli import failing  # noqa: PLC0415
-    from ahpd.daemon.launching import make_launch  # noqa: PLC0415
-    from ahpd.daemon.over_stdio import serve_stdio  # noqa: PLC0415
-    from ahpd.transports.stdio import take_stdio  # noqa: PLC0415
+    with loading():
+        from ahpd.cli import failing  # noqa: PLC0415
+        from ahpd.daemon.launching import make_launch  # noqa: PLC0415
+        from ahpd.daemon.over_stdio import serve_stdio  # noqa: PLC0415
+        from ahpd.transports.stdio import take_stdio  # noqa: PLC0415
 
     try:
         descriptors = take_stdio()
     except OSError as error:
         failing.say(f"standard input, output and error must be open: {error.strerror}")
         return exits.USAGE
-    gc.freeze()
-    gc.enable()
     with failing.explained() as outcome:
         outcome.reason = serve_stdio(make_launch(flags, failing.say), *descriptors)
     return outcome.code
