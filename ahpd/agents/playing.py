@@ -220,6 +220,8 @@ class _Turn:
         self.scope = trio.CancelScope()
         self.ended = trio.Event()
         self._sink = events
+        #: Others have had their turn since the last events.
+        self._rested = False
         self._steered: list[Message] = []
         #: What the turn waits for, and what came.
         self._asking: tuple[type[Any], str] | None = None
@@ -285,8 +287,12 @@ class _Turn:
             await self._say_steered()
 
     async def _emit(self, events: Sequence[Event]) -> None:
-        # The sink may never have to wait; a cancel must get through all the same.
-        await trio.lowlevel.checkpoint()
+        # The sink may never have to wait: others must go on, and a cancel get through, even then.
+        if self._rested:
+            self._rested = False
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await trio.lowlevel.checkpoint()
         await self._sink(events)
 
     async def _say_steered(self) -> None:
@@ -294,6 +300,7 @@ class _Turn:
         await self._emit([TextChunk(f"\n(steered: {message.text})\n") for message in messages])
 
     async def _pause(self, until: float, *, talks: bool) -> None:
+        self._rested = True
         if not talks:
             await trio.sleep_until(until)
             return
