@@ -33,6 +33,9 @@ _log = logging.getLogger("ahpd.resources")
 
 _decode_watch = decoder(CreateResourceWatchResult)
 
+#: Schemes of what nobody here can have, and the lack of one.
+_NEVER = ("", "http", "https")
+
 #: Requests that name two resources; all others name one.
 _PAIRS = ("source", "destination")
 
@@ -45,7 +48,7 @@ def is_file(uri: URI) -> bool:
 def client_named(uri: URI) -> str | None:
     """The client id that a URI names as its authority; None where an authority is no client's."""
     head = scheme(uri).lower()
-    if head == "file" or head.startswith("ahp-"):
+    if head == "file" or head.startswith("ahp-") or head in _NEVER:
         return None
     _, slashes, rest = uri.partition("://")
     if not slashes:
@@ -100,9 +103,14 @@ def _owner(host: Host, method: str, uris: list[URI]) -> ClientRecord:
         )
     client_id = named[0]
     if client_id is None:
-        if any(map(is_file, uris)):
+        strange = next((uri for uri in uris if not is_file(uri)), None)
+        if strange is None:
             raise ProtocolError(ErrorCode.METHOD_NOT_FOUND, f"{method} is not served for files")
-        raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"{uris[0]} is not served here")
+        if scheme(strange).lower() in _NEVER:
+            raise ProtocolError(
+                ErrorCode.INVALID_PARAMS, f"{method}: {strange!a} is no URI of a resource"
+            )
+        raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"{strange} is not served here")
     record = host.clients.find(client_id)
     if record is None or not record.connections:
         if method == "resourceRequest":  # nothing here gives access to it (R-13.5)

@@ -20,6 +20,7 @@ from ahpd.protocol.jsonrpc import notification
 from ahpd.protocol.model import Wire
 from ahpd.protocol.session import SessionSummary
 from ahpd.protocol.uris import ROOT, URI
+from ahpd.resources.port import Resources
 
 #: Neither limit may be set below the one or above the other (bytes).
 LEAST_BYTES, MOST_BYTES = 1 << 20, 1 << 40
@@ -75,6 +76,8 @@ class Host(Struct, eq=False):
     agents: Mapping[str, Agent]
     recorder: Recorder
     settings: Settings = field(default_factory=Settings)
+    #: Who has the files of this machine; None: it has none.
+    resources: Resources | None = None
     catalogue: dict[URI, SessionSummary] | None = field(default_factory=dict)
     #: Sessions that are kept, and not loaded.
     dormant: Dormant = field(default_factory=Dormant)

@@ -11,16 +11,15 @@ import base64
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 import trio
 from msgspec import Struct
 
-from actors import completions
+from actors import completions, resources
 from actors.authenticating import authenticate
 from actors.configuring import complete, resolve
 from actors.creating import create_session
-from actors.forwarding import create_watch, forward, is_file
+from actors.forwarding import create_watch
 from actors.handshake import initialize, reconnect
 from actors.ledger import Channel
 from actors.messages import (
@@ -44,15 +43,13 @@ from ahpd.protocol.chat import (
 )
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.messages import CompletionsParams, CompletionsResult
-from ahpd.protocol.model import JSON
-from ahpd.protocol.resources import ResourceRequestParams, ResourceRequestResult
 from ahpd.protocol.session import (
     DisposeSessionParams,
     ListSessionsParams,
     ListSessionsResult,
     SessionSummary,
 )
-from ahpd.protocol.uris import URI, canonical, scheme
+from ahpd.protocol.uris import URI, canonical
 from supervisors import CallFailed
 
 if TYPE_CHECKING:
@@ -221,56 +218,12 @@ async def _completions(connection: Connection, params: CompletionsParams) -> Com
     return CompletionsResult(items=completions.complete(session.state, chats, here, before))
 
 
-# ---- resources ----------------------------------------------------------------------------------
-
-
-async def _resource_request(
-    connection: Connection, params: ResourceRequestParams
-) -> ResourceRequestResult | JSON:
-    """R-13.4: whether a file may be asked for; access to a client's is that client's to give."""
-    if not is_file(params.uri):
-        return await forward(connection, "resourceRequest", params)
-    path = _path(params.uri)
-    served = [_path(uri) for uri in connection.host.settings.served]
-    if path is None or not any(root is not None and _inside(path, root) for root in served):
-        raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"{params.uri} is not served here")
-    return ResourceRequestResult()
-
-
-def _path(uri: URI) -> str | None:
-    """The path of a `file:` URI of this machine."""
-    if scheme(uri).lower() != "file":
-        return None
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
-        return None
-    path = unquote(parts.path, errors="surrogateescape")
-    is_local = parts.netloc in ("", "localhost")
-    return path if is_local and path.startswith("/") and "\0" not in path else None
-
-
-def _inside(path: str, root: str) -> bool:
-    steps = [step for step in path.split("/") if step not in ("", ".")]
-    base = [step for step in root.split("/") if step not in ("", ".")]
-    return ".." not in steps and steps[: len(base)] == base
-
-
 def _find(connection: Connection, uri: URI, kind: str) -> Channel:
     channel = connection.host.ledger.find(canonical(uri))
     if channel is None or channel.kind != kind:
         code = ErrorCode.SESSION_NOT_FOUND if kind == "session" else ErrorCode.NOT_FOUND
         raise ProtocolError(code, f"there is no {kind} {uri}")
     return channel
-
-
-def _forwarded(method: str) -> Served:
-    """A request about a client's resource."""
-
-    async def handler(connection: Connection, params: Any) -> JSON:
-        return await forward(connection, method, params)
-
-    return Served(handler, Mode.BESIDE)
 
 
 def _within(connection: Connection) -> float:
@@ -293,19 +246,6 @@ METHODS: Mapping[str, Served] = {
     "completions": Served(_completions),
     "moveChat": Served(_move_chat, Mode.BESIDE),
     "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
-    "resourceRequest": Served(_resource_request, Mode.BESIDE),
     "createResourceWatch": Served(create_watch, Mode.BESIDE),
-    **{
-        method: _forwarded(method)
-        for method in (
-            "resourceRead",
-            "resourceWrite",
-            "resourceList",
-            "resourceCopy",
-            "resourceMove",
-            "resourceDelete",
-            "resourceResolve",
-            "resourceMkdir",
-        )
-    },
+    **{method: Served(resources.handler(method), Mode.BESIDE) for method in resources.METHODS},
 }

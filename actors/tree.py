@@ -39,6 +39,7 @@ from actors.subscriptions import Subscriptions
 from actors.watches import Watches
 from ahpd.agents.port import Agent
 from ahpd.journal.port import Journal, Kept
+from ahpd.resources.port import Resources
 from supervisors import Backoff, ChildSpec, Intensity, SupervisorSpec
 
 
@@ -52,10 +53,12 @@ def make_host(
     replay: int = 1000,
     replay_bytes: int = 32 << 20,
     kept: Kept | None = None,
+    resources: Resources | None = None,
 ) -> Host:
     """The tables of a host, which goes on from what was `kept`; `seed` makes the ids it hands out.
 
-    `replay` and `replay_bytes` bound what is kept for clients that come back.
+    `resources` has the files of this machine; without, none are served. `replay` and `replay_bytes`
+    bound what is kept for clients that come back.
     """
     kept = kept or Kept()
     ledger, clients = Ledger(kept.seq, kept.next_key), Clients()
@@ -71,6 +74,7 @@ def make_host(
         agents={agent.info.provider: agent for agent in agents},
         recorder=Recorder(ledger, clients, window),
         settings=settings or Settings(),
+        resources=resources,
         catalogue={
             each.uri: summary
             for each in kept.sessions

@@ -82,6 +82,14 @@ class LimitsConfig:
     client_answer_seconds: float = _seconds(60.0)
     #: Seconds that a watch may be there without anybody who hears it.
     watch_seconds: float = _seconds(30.0)
+    #: Bytes of the longest file that is read in one go.
+    read_bytes: int = _whole(16 * _MIB, 1024, 1 << 30, "bytes")
+    #: Entries of the largest folder that is listed.
+    list_entries: int = _whole(100_000, 1, 10_000_000, "entries")
+    #: Seconds that a request for a file may take.
+    file_seconds: float = _seconds(30.0)
+    #: Requests for files that may be at work at a time, half of them in any one served folder.
+    file_threads: int = _whole(32, 2, 1000, "requests")
     #: Seconds that a request may wait for another part of the host.
     request_seconds: float = _seconds(30.0)
     #: Requests of one connection that may be open at a time; more wait unread.

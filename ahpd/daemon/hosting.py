@@ -16,6 +16,7 @@ from ahpd.daemon.config import AgentConfig, Config
 from ahpd.daemon.errors import ConfigError
 from ahpd.journal.port import Kept
 from ahpd.protocol.uris import URI
+from ahpd.resources.files import FileLimits, FileResources
 
 if TYPE_CHECKING:
     from ahpd.agents.script import Script
@@ -58,6 +59,14 @@ def build_host(
         replay=limits.replay_envelopes,
         replay_bytes=limits.replay_bytes,
         kept=kept,
+        resources=FileResources(
+            FileLimits(
+                read_bytes=limits.read_bytes,
+                list_entries=limits.list_entries,
+                within=limits.file_seconds,
+                threads=limits.file_threads,
+            )
+        ),
     )
     host.ledger.room.limit = limits.unkept_bytes
     return host

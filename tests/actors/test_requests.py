@@ -8,40 +8,44 @@ from actors.host import Settings
 from actors.requests import METHODS
 from ahpd.protocol.methods import CLIENT_METHODS
 from ahpd.protocol.uris import ROOT
+from ahpd.resources.files import FileResources
 from tests.actors.support import C, S, refused, room
 from tests.harness import running_host
 
+#: URI -> the code of its refusal, None: it may be asked for.
 RESOURCES = [
-    ("file:///srv/depot", True),
-    ("file:///srv/depot/", True),
-    ("file:///srv/depot/a%20b/c", True),
-    ("file://localhost/srv/depot/x", True),
-    ("file:///srv/depot-evil/x", False),
-    ("file:///srv", False),
-    ("file:///srv/depot/../other", False),
-    ("file:///srv/depot/%2e%2e/other", False),
-    ("file:///srv/depot/%00", False),
-    ("file://elsewhere/srv/depot/x", False),
-    ("http://srv/depot", False),
-    ("srv/depot", False),
-    ("", False),
-    ("file://[", False),
+    ("file:///srv/depot", None),
+    ("file:///srv/depot/", None),
+    ("file:///srv/depot/a%20b/c", None),
+    ("file://localhost/srv/depot/x", None),
+    ("file:///srv/depot-evil/x", -32009),
+    ("file:///srv", -32009),
+    ("file:///srv/depot/../other", -32009),
+    ("file:///srv/depot/%2e%2e/other", -32009),
+    ("untitled:Untitled-1", -32009),
+    ("file:///srv/depot/%00", -32602),
+    ("file://elsewhere/srv/depot/x", -32602),
+    ("http://srv/depot", -32602),
+    ("srv/depot", -32602),
+    ("", -32602),
+    ("file://[", -32602),
 ]
 
 
-@pytest.mark.parametrize(("uri", "served"), RESOURCES)
+@pytest.mark.real_time
+@pytest.mark.parametrize(("uri", "code"), RESOURCES)
 async def test_r_13_4_only_files_in_the_folders_served_may_be_asked_for(
-    uri: str, served: bool
+    uri: str, code: int | None
 ) -> None:
     settings = Settings(served=("file:///srv/depot",))
-    async with running_host(settings=settings) as host:
+    async with running_host(settings=settings, resources=FileResources()) as host:
         ann = await host.peer("ann")
         result = await ann.hello()
         assert result["defaultDirectory"] == "file:///srv/depot"
-        if served:
+        if code is None:
             assert await ann.request("resourceRequest", uri=uri) == {}
         else:
-            with refused(-32009):
+            with refused(code):
                 await ann.request("resourceRequest", uri=uri)
 
 

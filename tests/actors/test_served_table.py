@@ -105,7 +105,14 @@ def test_every_scene_is_of_a_row() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("row", ROWS, ids=name_of)
+#: Scenes with real files take real time.
+TIMED = [
+    pytest.param(row, marks=pytest.mark.real_time) if row.name in files.METHODS else row
+    for row in ROWS
+]
+
+
+@pytest.mark.parametrize("row", TIMED, ids=name_of)
 async def test_a_row_says_what_happens(row: Row) -> None:
     assert await judge(row) is None
 

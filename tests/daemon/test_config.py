@@ -58,6 +58,10 @@ def test_every_key(tmp_path: Path) -> None:
         client_tool_seconds = 7
         client_answer_seconds = 8
         watch_seconds = 9
+        read_bytes = 1024
+        list_entries = 5
+        file_seconds = 0.5
+        file_threads = 2
         request_seconds = 2.5
         open_requests = 3
         page_turns = 4
@@ -94,6 +98,10 @@ def test_every_key(tmp_path: Path) -> None:
             client_tool_seconds=7.0,
             client_answer_seconds=8.0,
             watch_seconds=9.0,
+            read_bytes=1024,
+            list_entries=5,
+            file_seconds=0.5,
+            file_threads=2,
             request_seconds=2.5,
             open_requests=3,
             page_turns=4,

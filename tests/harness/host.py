@@ -18,6 +18,7 @@ from actors.tree import make_host, tree
 from ahpd.agents.port import Agent
 from ahpd.client import Client, open_client
 from ahpd.protocol.uris import ROOT, URI
+from ahpd.resources.port import Resources
 from ahpd.transports.port import Transport, TransportClosed
 from supervisors import Exit, ExitKind, Note, Report, System, run_tree
 from supervisors.faults import InjectedFault, Injection, Plan
@@ -51,7 +52,9 @@ class RunningHost:
         taps: Taps,
         nursery: trio.Nursery,
         injection: Injection | None,
+        resources: Resources | None,
     ) -> None:
+        self.resources = resources
         self.agents = agents
         self.journal = journal
         self.replay = replay
@@ -91,6 +94,7 @@ class RunningHost:
             settings=structs.replace(self.settings or Settings(), pace=0.0),
             replay=self.replay,
             kept=kept,
+            resources=self.resources,
         )
         caretaker = Caretaker(host)
 
@@ -227,12 +231,14 @@ async def running_host(
     settings: Settings | None = None,
     faults: Plan | Injection | None = None,
     journal: Medium | None = None,
+    resources: Resources | None = None,
     provoked: Sequence[str] = (),
     crashes: Collection[str] = (),
 ) -> AsyncIterator[RunningHost]:
     """A host for the length of the block; without `agents` it has one `PuppetAgent`.
 
-    `replay` is how many envelopes are kept for those who come back. `provoked` are patterns of
+    `resources` has its files; with real ones a test runs in real time. `replay` is how many
+    envelopes are kept for those who come back. `provoked` are patterns of
     frame faults that the test commits on purpose, `crashes` the beginnings of paths of actors that
     it means to crash; see the package for what is checked when the block ends.
     """
@@ -247,6 +253,7 @@ async def running_host(
             taps=taps,
             nursery=nursery,
             injection=Injection(faults) if isinstance(faults, Plan) else faults,
+            resources=resources,
         )
         await made.start()
         try:

@@ -1,7 +1,10 @@
-"""Files of clients: asked for by one client, told by another, through the host."""
+"""Files: the host's own, and those of clients, asked for by one and told by another."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.actors.served.show import ROOT, Outcome, Scene, Scenes, Show, settled
@@ -24,28 +27,61 @@ def forwarded(method: str, params: dict[str, Any], result: dict[str, Any]) -> Sc
     return scene
 
 
-def of_clients(method: str, params: dict[str, Any], result: dict[str, Any]) -> Scene:
-    """The same; and of the host's own files, which no client has, it says that they are not."""
+#: method -> what it is asked for in a folder with the file ``a`` and the folder ``d``, and whether
+#: that is then as it should be.
+OWN: dict[str, tuple[dict[str, Any], Callable[[Any, Path], bool]]] = {
+    "resourceRead": ({"uri": "a"}, lambda got, _: bool(got["data"] == "A")),
+    "resourceWrite": (
+        {"uri": "a", "data": "B", "encoding": "utf-8", "mode": "append"},
+        lambda _, folder: (folder / "a").read_text() == "AB",
+    ),
+    "resourceList": (
+        {"uri": "."},
+        lambda got, _: [entry["name"] for entry in got["entries"]] == ["a", "d"],
+    ),
+    "resourceDelete": (
+        {"uri": "d", "recursive": True},
+        lambda _, folder: not (folder / "d").exists(),
+    ),
+    "resourceMkdir": ({"uri": "d/e/f"}, lambda _, folder: (folder / "d/e/f").is_dir()),
+    "resourceResolve": ({"uri": "d"}, lambda got, _: bool(got["type"] == "directory")),
+    "resourceRequest": ({"uri": "a", "write": True}, lambda got, _: bool(got == {})),
+    "resourceCopy": (
+        {"source": "a", "destination": "b"},
+        lambda _, folder: (folder / "a").read_text() == (folder / "b").read_text(),
+    ),
+    "resourceMove": (
+        {"source": "a", "destination": "d/b"},
+        lambda _, folder: not (folder / "a").exists() and (folder / "d/b").exists(),
+    ),
+}
+
+
+def of_anybody(method: str, params: dict[str, Any], result: dict[str, Any]) -> Scene:
+    """The same; and the host does it for its own files, as far as they are served."""
     forward = forwarded(method, params, result)
+    own, is_done = OWN[method]
 
     async def scene(it: Show) -> Outcome:
-        own = {
-            key: "file:///w/a" if key in ("uri", "source", "destination") else value
-            for key, value in params.items()
-        }
-        with refused(-32601):
-            await it.ann.request(method, **own)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "a").write_text("A")
+            (folder / "d").mkdir()
+            asked = {
+                key: at(folder, value) if key in ("uri", "source", "destination") else value
+                for key, value in own.items()
+            }
+            with refused(-32009):
+                await it.ann.request(method, **asked)
+            it.host.tables.settings.served = (folder.as_uri(),)
+            assert is_done(await it.ann.request(method, **asked), folder)
         return await forward(it)
 
     return scene
 
 
-async def may_be_asked_for(it: Show) -> Outcome:
-    it.host.tables.settings.served = ("file:///w",)
-    assert await it.ann.request("resourceRequest", uri="file:///w/a") == {}
-    with refused(-32009):
-        await it.ann.request("resourceRequest", uri="file:///v/a")
-    return await REQUESTS["resourceRequest"](it)
+def at(folder: Path, name: str) -> str:
+    return f"{folder.as_uri()}/{name}"
 
 
 async def watched_there_only(it: Show) -> Outcome:
@@ -73,8 +109,7 @@ REQUESTS: Scenes = {
 }
 
 METHODS: Scenes = {
-    **{method: of_clients(method, params, result) for method, params, result in FORWARDED},
-    "resourceRequest": may_be_asked_for,
+    **{method: of_anybody(method, params, result) for method, params, result in FORWARDED},
     "createResourceWatch": watched_there_only,
 }
 

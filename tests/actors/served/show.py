@@ -28,6 +28,7 @@ from ahpd.protocol.session import (
     SessionConfigValueItem,
 )
 from ahpd.protocol.uris import ROOT, URI, annotations_of
+from ahpd.resources.files import FileResources
 from tests.actors.served.table import Kind
 from tests.actors.support import C, S, actions, at_work, room, settled, started
 from tests.actors.talk import Stage
@@ -172,7 +173,7 @@ Scenes: TypeAlias = dict[str, Scene]
 async def show(*, is_able: bool) -> AsyncIterator[Show]:
     """A host with one session, in which nothing runs."""
     agent = Able() if is_able else Bare()
-    async with running_host(agent) as host:
+    async with running_host(agent, resources=FileResources()) as host:
         ann = await room(host)
         bob = await room(host, "bob")
         for peer in (ann, bob):

@@ -1,0 +1,101 @@
+"""Requests about resources: files of this machine are the adapter's, all else is a client's.
+
+What is served are the folders that the host was started with, and the working directories of its
+sessions: whoever may have an agent work in a folder may look into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from actors.forwarding import forward, is_file
+from actors.host import Host
+from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.model import JSON
+from ahpd.protocol.resources import (
+    ResourceCopyResult,
+    ResourceDeleteResult,
+    ResourceMkdirResult,
+    ResourceMoveResult,
+    ResourceRequestResult,
+    ResourceWriteResult,
+)
+from ahpd.protocol.uris import URI
+from ahpd.resources.port import Resources
+
+if TYPE_CHECKING:
+    from actors.connection import Connection
+
+#: What the adapter does for each method, and what is answered where it has nothing to say.
+_OWN: Mapping[str, tuple[Callable[[Resources], Callable[..., Awaitable[Any]]], Any]] = {
+    "resourceRead": (attrgetter("read"), None),
+    "resourceList": (attrgetter("list"), None),
+    "resourceResolve": (attrgetter("resolve"), None),
+    "resourceWrite": (attrgetter("write"), ResourceWriteResult()),
+    "resourceMkdir": (attrgetter("mkdir"), ResourceMkdirResult()),
+    "resourceDelete": (attrgetter("delete"), ResourceDeleteResult()),
+    "resourceCopy": (attrgetter("copy"), ResourceCopyResult()),
+    "resourceMove": (attrgetter("move"), ResourceMoveResult()),
+    "resourceRequest": (attrgetter("request"), ResourceRequestResult()),
+}
+
+#: The requests that are served here.
+METHODS = tuple(_OWN)
+
+
+async def serve(connection: Connection, method: str, params: Any) -> Any:
+    """Answer one of `METHODS`. Raises `ProtocolError`."""
+    if not is_ours(params):
+        return await forward(connection, method, params)
+    return await _serve_own(connection.host, method, params)
+
+
+def handler(method: str) -> Callable[[Connection, Any], Awaitable[Any]]:
+    """What answers this method."""
+
+    async def handle(connection: Connection, params: Any) -> JSON:
+        return await serve(connection, method, params)
+
+    return handle
+
+
+def is_ours(params: Any) -> bool:
+    """Whether a request is about files of this machine alone."""
+    if hasattr(params, "source"):
+        return is_file(params.source) and is_file(params.destination)
+    return is_file(params.uri)
+
+
+async def _serve_own(host: Host, method: str, params: Any) -> Any:
+    do, nothing = _OWN[method]
+    result = await do(resources_of(host, method))(params, folders(host))
+    return nothing if result is None else result
+
+
+def resources_of(host: Host, method: str) -> Resources:
+    """Who has the files. Raises `ProtocolError` on a host that has none."""
+    if host.resources is None:
+        code = ErrorCode.METHOD_NOT_FOUND
+        if method == "resourceRequest":  # which is an answer to it (R-13.4)
+            code = ErrorCode.PERMISSION_DENIED
+        raise ProtocolError(code, f"{method} is not served for files")
+    return host.resources
+
+
+def folders(host: Host) -> list[URI]:
+    """The folders that are served: of the host, and of its sessions, loaded or not."""
+    found = dict.fromkeys(host.settings.served)
+    for row in (host.catalogue or {}).values():
+        found.update(dict.fromkeys(filter(is_a_place, row.working_directories or ())))
+    for channel in host.ledger.channels.values():
+        if channel.kind == "session":
+            found.update(dict.fromkeys(filter(is_a_place, channel.state.working_directories or ())))
+    return list(found)
+
+
+def is_a_place(uri: URI) -> bool:
+    """Whether a working directory is a folder: ``file:///`` stands for none (quirk 21)."""
+    return is_file(uri) and unquote(uri.partition(":")[2]).strip("/.") not in ("", "localhost")

@@ -1,0 +1,142 @@
+"""`FileResources`: the adapter that serves files of this machine. See `ahpd.resources.port`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.resources import (
+    ResourceCopyParams,
+    ResourceDeleteParams,
+    ResourceListParams,
+    ResourceListResult,
+    ResourceMkdirParams,
+    ResourceMoveParams,
+    ResourceReadParams,
+    ResourceReadResult,
+    ResourceRequestParams,
+    ResourceResolveParams,
+    ResourceResolveResult,
+    ResourceWriteParams,
+)
+from ahpd.protocol.uris import URI
+from ahpd.resources import reading, transfer, writing
+from ahpd.resources.access import Abandoned, Access
+from ahpd.resources.jail import Folders, lineage, plain
+from ahpd.resources.locks import Locks
+from ahpd.resources.threads import Threads
+from ahpd.resources.uris import to_path
+
+T = TypeVar("T")
+
+
+class FileLimits(Struct, frozen=True):
+    """What one request may cost; times in seconds."""
+
+    #: Bytes of the longest file that is read.
+    read_bytes: int = 16 << 20
+    #: Entries of the largest folder that is listed.
+    list_entries: int = 100_000
+    #: How long one request may take.
+    within: float = 30.0
+    #: Requests that may be at work at a time.
+    threads: int = 32
+
+
+class FileResources:
+    """See `Resources`. One for a host; it keeps nothing on disk."""
+
+    def __init__(self, limits: FileLimits | None = None) -> None:
+        self._limits = limits or FileLimits()
+        self._threads = Threads(self._limits.threads, self._limits.within)
+        self._locks = Locks()
+
+    async def request(self, params: ResourceRequestParams, folders: Sequence[URI]) -> None:
+        """See `Resources`."""
+        write = params.write is True
+        await self._run(
+            "resourceRequest", params.uri, folders,
+            lambda access: reading.request(access, params.uri, write=write),
+        )  # fmt: skip
+
+    async def read(self, params: ResourceReadParams, folders: Sequence[URI]) -> ResourceReadResult:
+        """See `Resources`."""
+        most = self._limits.read_bytes
+        return await self._run(
+            "resourceRead", params.uri, folders, lambda access: reading.read(access, params, most)
+        )
+
+    async def list(self, params: ResourceListParams, folders: Sequence[URI]) -> ResourceListResult:
+        """See `Resources`."""
+        most = self._limits.list_entries
+        return await self._run(
+            "resourceList", params.uri, folders,
+            lambda access: reading.list_folder(access, params, most),
+        )  # fmt: skip
+
+    async def resolve(
+        self, params: ResourceResolveParams, folders: Sequence[URI]
+    ) -> ResourceResolveResult:
+        """See `Resources`."""
+        return await self._run(
+            "resourceResolve", params.uri, folders, lambda access: reading.resolve(access, params)
+        )
+
+    async def write(self, params: ResourceWriteParams, folders: Sequence[URI]) -> None:
+        """See `Resources`."""
+        await self._run(
+            "resourceWrite", params.uri, folders,
+            lambda access: writing.write(access, params, self._locks),
+        )  # fmt: skip
+
+    async def mkdir(self, params: ResourceMkdirParams, folders: Sequence[URI]) -> None:
+        """See `Resources`."""
+        await self._run(
+            "resourceMkdir", params.uri, folders, lambda access: writing.mkdir(access, params)
+        )
+
+    async def delete(self, params: ResourceDeleteParams, folders: Sequence[URI]) -> None:
+        """See `Resources`."""
+        await self._run(
+            "resourceDelete", params.uri, folders, lambda access: writing.delete(access, params)
+        )
+
+    async def copy(self, params: ResourceCopyParams, folders: Sequence[URI]) -> None:
+        """See `Resources`."""
+        await self._run(
+            "resourceCopy", params.source, folders, lambda access: transfer.copy(access, params)
+        )
+
+    async def move(self, params: ResourceMoveParams, folders: Sequence[URI]) -> None:
+        """See `Resources`."""
+        await self._run(
+            "resourceMove", params.source, folders, lambda access: transfer.move(access, params)
+        )
+
+    async def _run(
+        self, method: str, uri: URI, folders: Sequence[URI], job: Callable[[Access], T]
+    ) -> T:
+        """Do it in a thread, among those of the folder that the URI is in as it is spelled."""
+        path = plain(to_path(uri, method))
+        paths = paths_of(folders)
+        named = set(map(plain, paths))
+        folder = next((above for above in lineage(path) if above in named), None)
+        access = Access(method, Folders(paths))
+        try:
+            return await self._threads.run(folder, lambda: job(access), access.abandon, method)
+        except Abandoned:
+            raise ProtocolError(ErrorCode.INTERNAL_ERROR, f"{method}: given up") from None
+
+
+def paths_of(folders: Sequence[URI]) -> list[bytes]:
+    """The paths of those that are files of this machine; no other is served."""
+    paths = []
+    for uri in folders:
+        try:
+            paths.append(to_path(uri, "a served folder"))
+        except ProtocolError:
+            continue
+    return paths
