@@ -7,6 +7,8 @@ from zlib import crc32
 from ahpd.protocol.jsontext import ParseError, dumps
 from ahpd.protocol.model import JSON
 
+_PLAIN = frozenset({str, int, float, type(None)})
+
 
 def checksum(*values: object) -> int:
     """Over the values of a row, their types and their order.
@@ -17,16 +19,16 @@ def checksum(*values: object) -> int:
     crc = 0
     plain: list[JSON] = []
     for value in values:
-        match value:
-            case bytes():
-                crc = crc32(value, crc)
-                plain.append([len(value)])
-            case bool():  # what SQLite gives back is a number
-                plain.append(int(value))
-            case str() | int() | float() | None:
-                plain.append(value)
-            case _:
-                return -1
+        kind = type(value)
+        if kind in _PLAIN:
+            plain.append(value)
+        elif kind is bytes:
+            crc = crc32(value, crc)  # type: ignore[arg-type]
+            plain.append([len(value)])  # type: ignore[arg-type]
+        elif kind is bool:  # what SQLite gives back is a number
+            plain.append(int(value))  # type: ignore[call-overload]
+        else:
+            return -1
     try:
         return crc32(dumps(plain), crc)
     except ParseError:  # a text that is no UTF-8
