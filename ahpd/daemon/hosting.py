@@ -16,6 +16,7 @@ from ahpd.daemon.config import AgentConfig, Config
 from ahpd.daemon.errors import ConfigError
 from ahpd.journal.port import Kept
 from ahpd.protocol.uris import URI
+from ahpd.terminals.pty import PtyTerminals
 
 if TYPE_CHECKING:
     from ahpd.agents.script import Script
@@ -46,6 +47,9 @@ def build_host(
         open_requests=limits.open_requests,
         page=limits.page_turns,
         drafts_after=limits.draft_seconds,
+        terminals=limits.terminals,
+        scrollback=limits.terminal_scrollback,
+        terminal_input_bytes=limits.terminal_input_bytes,
         served=tuple(folder_uri(path) for path in paths),
         version=__version__,
     )
@@ -58,6 +62,7 @@ def build_host(
         replay=limits.replay_envelopes,
         replay_bytes=limits.replay_bytes,
         kept=kept,
+        terminals=PtyTerminals(),
     )
     host.ledger.room.limit = limits.unkept_bytes
     return host

@@ -18,6 +18,7 @@ from actors.tree import make_host, tree
 from ahpd.agents.port import Agent
 from ahpd.client import Client, open_client
 from ahpd.protocol.uris import ROOT, URI
+from ahpd.terminals.port import Terminals
 from ahpd.transports.port import Transport, TransportClosed
 from supervisors import Exit, ExitKind, Note, Report, System, run_tree
 from supervisors.faults import InjectedFault, Injection, Plan
@@ -51,6 +52,7 @@ class RunningHost:
         taps: Taps,
         nursery: trio.Nursery,
         injection: Injection | None,
+        terminals: Terminals | None,
     ) -> None:
         self.agents = agents
         self.journal = journal
@@ -59,6 +61,7 @@ class RunningHost:
         self.taps = taps
         self.stream = Stream(taps)
         self.injection = injection
+        self.terminals = terminals
         #: Each client's and peer's wire, by name.
         self.wires: dict[str, Wire] = {}
         self.peers: list[RawPeer] = []
@@ -91,6 +94,7 @@ class RunningHost:
             settings=structs.replace(self.settings or Settings(), pace=0.0),
             replay=self.replay,
             kept=kept,
+            terminals=self.terminals,
         )
         caretaker = Caretaker(host)
 
@@ -229,9 +233,11 @@ async def running_host(
     journal: Medium | None = None,
     provoked: Sequence[str] = (),
     crashes: Collection[str] = (),
+    terminals: Terminals | None = None,
 ) -> AsyncIterator[RunningHost]:
     """A host for the length of the block; without `agents` it has one `PuppetAgent`.
 
+    There are no terminals unless something is given that starts them.
     `replay` is how many envelopes are kept for those who come back. `provoked` are patterns of
     frame faults that the test commits on purpose, `crashes` the beginnings of paths of actors that
     it means to crash; see the package for what is checked when the block ends.
@@ -247,6 +253,7 @@ async def running_host(
             taps=taps,
             nursery=nursery,
             injection=Injection(faults) if isinstance(faults, Plan) else faults,
+            terminals=terminals,
         )
         await made.start()
         try:
