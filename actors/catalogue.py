@@ -30,6 +30,7 @@ from actors.settings import begin_chat, begin_session
 from actors.sources import Beginning, made_chat
 from actors.summaries import chat_row, is_worker, older_summary, session_summary, summary_changes
 from actors.telling import tell
+from actors.terminals import stop_terminals, take_out, terminals_of
 from actors.upkeep import conversation_of
 from actors.waking import wake
 from ahpd.agents.port import Agent, OpenRequest
@@ -245,8 +246,12 @@ class Catalogue(Actor[Incoming]):
         host = self._host
         requests = [conversation_of(host, chat) for chat in self._served_chats(channel)]
         agent = host.agent_of(channel.state.provider)
+        owned = terminals_of(host, channel.uri)
+        take_out(host, owned)
         self._forget(channel)
         self.spawn(self._tear_down, channel, agent, requests, name="dispose")
+        if owned:
+            self.spawn(stop_terminals, self.system, owned, name="terminals")
 
     def _forget(self, channel: Channel) -> None:
         """From now on there is no such session."""

@@ -294,6 +294,11 @@ class Connection(Actor[Incoming]):
 
     # ---- a listener --------------------------------------------------------------------------
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait to be written to it."""
+        return self.outbox.size
+
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """An envelope of a channel it is subscribed to."""
         text = subscription.frame_of(entry)

@@ -21,6 +21,7 @@ from ahpd.protocol.model import Wire
 from ahpd.protocol.session import SessionSummary
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.resources.port import Resources
+from ahpd.terminals.port import Terminals
 
 #: Neither limit may be set below the one or above the other (bytes).
 LEAST_BYTES, MOST_BYTES = 1 << 20, 1 << 40
@@ -53,6 +54,12 @@ class Settings(Struct, eq=False):
     page: int = 50
     #: How many times as long as a write took the journal is left alone: what comes shares the next.
     pace: float = 2.0
+    #: Terminals that there may be, those that have ended and were not disposed of included.
+    terminals: int = 256
+    #: Characters of a terminal's output that are kept (R-12.26).
+    scrollback: int = 1 << 20
+    #: What may wait for a program that does not read its terminal.
+    terminal_input_bytes: int = 4 << 20
     #: Folders whose files may be asked for.
     served: Sequence[URI] = ()
     name: str = "ahpd"
@@ -83,6 +90,10 @@ class Host(Struct, eq=False):
     dormant: Dormant = field(default_factory=Dormant)
     #: Who has been let out something and not been told to write it.
     heard: dict[Listener, None] = field(default_factory=dict)
+    #: What starts processes on terminals; None: there are none here.
+    terminals: Terminals | None = None
+    #: Terminals whose processes are just being started: no list has them yet.
+    starting: set[URI] = field(default_factory=set)
     #: Watches on clients' files: the channel, and the client that watches.
     watchers: dict[URI, str] = field(default_factory=dict)
 

@@ -33,6 +33,7 @@ from actors.moving import Move
 from actors.paging import cursor_of, page_before
 from actors.subscribing import subscribe
 from actors.summaries import moment, older_summary
+from actors.terminals import create_terminal, dispose_terminal
 from ahpd.protocol.chat import (
     CreateChatParams,
     DisposeChatParams,
@@ -244,6 +245,8 @@ METHODS: Mapping[str, Served] = {
     "resolveSessionConfig": Served(resolve, Mode.BESIDE),
     "sessionConfigCompletions": Served(complete, Mode.BESIDE),
     "completions": Served(_completions),
+    "createTerminal": Served(create_terminal, Mode.BESIDE),
+    "disposeTerminal": Served(dispose_terminal, Mode.BESIDE),
     "moveChat": Served(_move_chat, Mode.BESIDE),
     "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
     "createResourceWatch": Served(create_watch, Mode.BESIDE),

@@ -7,6 +7,7 @@ nobody worked here (a turn that was lost) is said by the actors when they start.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,8 @@ from ahpd.protocol.chat import ChatState
 from ahpd.protocol.codec import DecodeError, decode, decoder
 from ahpd.protocol.jsontext import ParseError, dumps, loads
 from ahpd.protocol.session import SessionState, SessionSummary
+
+_log = logging.getLogger("ahpd.journal")
 
 
 class CannotRestore(Exception):
@@ -95,6 +98,17 @@ def restore_channel(
     channel.notes = structs.replace(notes, summary=summary)
     recorder.knows(channel, size)
     return channel
+
+
+def restore_terminals(kept: Kept, recorder: Recorder) -> list[Channel]:
+    """The terminals, as they were left: not in the ledger yet. What cannot be read is gone."""
+    found = []
+    for each in kept.terminals:
+        try:
+            found.append(restore_channel(each, each.path, recorder))
+        except CannotRestore as error:
+            _log.error("%s: the terminal is gone: %s", each.uri, error)
+    return found
 
 
 def state_of(kept: KeptChannel, up_to: float = math.inf) -> tuple[Any, int, int]:

@@ -52,6 +52,11 @@ class Listener(Protocol):
     #: It negotiated a version that does not know what 1.0.0 added to summaries (R-2.14).
     is_old: bool
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait to be written to it."""
+        ...
+
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """An envelope of a channel it is subscribed to."""
         ...

@@ -6,6 +6,8 @@
 | `root` | the root channel | started again |
 | `grace` | clocks of clients that are away | started again |
 | `watches` | relays what clients see change in their files | started again |
+| `terminals` | dynamic: `terminal/<id>` for each terminal | its process ends, the record stays |
+| `terminal-keeper` | gives actors to terminals that were kept | started again |
 | `sessions` | dynamic: `session/<id>` for each session | |
 | `session/<id>` | `…/session`, `…/annotations`, `…/chat/<n>` | each alone; too often: parked |
 | `catalogue` | which sessions there are | started again, looks at all of them |
@@ -32,15 +34,17 @@ from actors.host import Host, Settings
 from actors.ledger import Entry, Ledger
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
-from actors.restoring import restore_tables, summary_of
+from actors.restoring import restore_tables, restore_terminals, summary_of
 from actors.root import Root, begin_root
 from actors.sequencer import Sequencer
 from actors.subscriptions import Subscriptions
+from actors.terminals import TerminalKeeper
 from actors.watches import Watches
 from ahpd.agents.port import Agent
 from ahpd.journal.port import Journal, Kept
 from ahpd.resources.port import Resources
-from supervisors import Backoff, ChildSpec, Intensity, SupervisorSpec
+from ahpd.terminals.port import Terminals
+from supervisors import Backoff, Beyond, ChildSpec, Intensity, SupervisorSpec
 
 
 def make_host(
@@ -54,6 +58,7 @@ def make_host(
     replay_bytes: int = 32 << 20,
     kept: Kept | None = None,
     resources: Resources | None = None,
+    terminals: Terminals | None = None,
 ) -> Host:
     """The tables of a host, which goes on from what was `kept`; `seed` makes the ids it hands out.
 
@@ -81,6 +86,7 @@ def make_host(
             if (summary := summary_of(each.summary)) is not None
         },
         dormant=Dormant(kept.sessions),
+        terminals=terminals,
     )
     # How lists show a session is found out again, from the session, where it cannot be read.
     unlisted = [each.uri for each in kept.sessions if each.uri not in (host.catalogue or ())]
@@ -88,6 +94,8 @@ def make_host(
     clients.on_change = ledger.stir
     restore_tables(kept, ledger, clients, window)
     begin_root(host, kept.root)
+    for channel in restore_terminals(kept, host.recorder):
+        ledger.admit(channel)
     return host
 
 
@@ -107,6 +115,8 @@ def tree(
             ChildSpec("root", Root, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("grace", Grace, (host,)),
             ChildSpec("watches", Watches, (host,), mailbox=mailboxes.CHANNEL),
+            ChildSpec("terminals", SupervisorSpec(dynamic=True, beyond=Beyond.PARK)),
+            ChildSpec("terminal-keeper", TerminalKeeper, (host,)),
             ChildSpec("sessions", SupervisorSpec(dynamic=True)),
             ChildSpec("catalogue", Catalogue, (host, journal), mailbox=mailboxes.CHANNEL),
             ChildSpec("drafts", Drafts, (host,)),

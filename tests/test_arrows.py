@@ -59,7 +59,7 @@ ARROWS = {
     "ahpd.conformance": rule("ahpd.protocol", "ahpd.reducers"),
     "ahpd.journal": edge(),
     "ahpd.agents": edge(),
-    "ahpd.terminals": edge(others="ptyprocess pexpect"),
+    "ahpd.terminals": edge(),
     "ahpd.resources": edge(others="watchfiles"),
     "ahpd.git": edge(),
     "ahpd.transports": edge(others="trio_websocket wsproto h11"),

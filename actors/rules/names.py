@@ -49,6 +49,13 @@ def chat_name_fault(uri: URI, session: URI, providers: Sequence[str]) -> str | N
     return wrong
 
 
+def terminal_name_fault(uri: URI) -> str | None:
+    """Why no terminal can have this URI; None when it can (R-24.17: its client chooses)."""
+    if scheme(uri).lower() == _TERMINALS:
+        return _no_uri(uri)
+    return _fault(uri, "ahp-terminal", "terminal")
+
+
 def _fault(uri: URI, own_scheme: str, kind: str) -> str | None:
     wrong = _no_uri(uri)
     if wrong is not None:

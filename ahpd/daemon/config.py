@@ -100,6 +100,12 @@ class LimitsConfig:
     draft_seconds: float | None = _setting(
         None, "a number of seconds of at least 60", lambda value: value >= 60
     )
+    #: Terminals that there may be, those that have ended included.
+    terminals: int = _whole(256, 1, 100_000, "terminals")
+    #: Characters of a terminal's output that are kept.
+    terminal_scrollback: int = _whole(_MIB, 1000, 1 << 30, "characters")
+    #: Bytes that may wait for a program that does not read its terminal.
+    terminal_input_bytes: int = _whole(4 * _MIB, 4096, 1 << 30, "bytes")
     #: Seconds that an ordered stop may take before what is left is cut off.
     stop_seconds: float = _seconds(20.0)
     #: Bytes that may wait for the journal before nothing more is read from clients and agents.

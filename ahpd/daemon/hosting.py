@@ -17,6 +17,7 @@ from ahpd.daemon.errors import ConfigError
 from ahpd.journal.port import Kept
 from ahpd.protocol.uris import URI
 from ahpd.resources.files import FileLimits, FileResources
+from ahpd.terminals.pty import PtyTerminals
 
 if TYPE_CHECKING:
     from ahpd.agents.script import Script
@@ -47,6 +48,9 @@ def build_host(
         open_requests=limits.open_requests,
         page=limits.page_turns,
         drafts_after=limits.draft_seconds,
+        terminals=limits.terminals,
+        scrollback=limits.terminal_scrollback,
+        terminal_input_bytes=limits.terminal_input_bytes,
         served=tuple(folder_uri(path) for path in paths),
         version=__version__,
     )
@@ -67,6 +71,7 @@ def build_host(
                 threads=limits.file_threads,
             )
         ),
+        terminals=PtyTerminals(),
     )
     host.ledger.room.limit = limits.unkept_bytes
     return host

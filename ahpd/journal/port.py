@@ -141,6 +141,7 @@ class Kept(Struct, frozen=True):
     clients: Sequence[ClientFacts] = ()
     sessions: Sequence[KeptSession] = ()
     root: KeptChannel | None = None
+    terminals: Sequence[KeptChannel] = ()
 
 
 class Journal(Protocol):

@@ -226,6 +226,7 @@ def read_kept(connection: sqlite3.Connection, *, limit: int) -> Kept:
         clients=list(_clients(connection)),
         sessions=list(_sessions(connection, places)),
         root=next(iter(read_channels(connection, ROOT)), None),
+        terminals=_terminals(connection),
     )
 
 
@@ -286,6 +287,12 @@ def _sessions(connection: sqlite3.Connection, places: Sequence[Any]) -> Iterator
 def read_channels(connection: sqlite3.Connection, uri: URI) -> Sequence[KeptChannel]:
     """A channel and all that belong to it, in the order in which they were made."""
     rows = connection.execute(f"{_CHANNEL} WHERE uri = ?1 OR owner = ?1 ORDER BY key", (uri,))
+    return [_channel(connection, row) for row in rows.fetchall()]
+
+
+def _terminals(connection: sqlite3.Connection) -> Sequence[KeptChannel]:
+    """The terminals, which belong to no session, in the order in which they were made."""
+    rows = connection.execute(f"{_CHANNEL} WHERE kind = 'terminal' ORDER BY key")
     return [_channel(connection, row) for row in rows.fetchall()]
 
 

@@ -134,6 +134,12 @@ class SqliteJournal:
             _log.error("the root channel is begun anew: %s", kept.root.damage)
             put_meta(connection, "seq", kept.seq)  # its newest envelope may have said it
             set_aside(connection, kept.root.key, kept.root.damage)
+        for each in kept.terminals:
+            if each.damage is not None:
+                _log.error("the terminal %s: set aside: %s", each.uri, each.damage)
+                set_aside(connection, each.key, each.damage)
+        sound = [each for each in kept.terminals if each.damage is None]
+        kept = structs.replace(kept, terminals=sound)
         if jumps:
             kept = structs.replace(kept, evicted=kept.seq, window=())
         writer = Writer(connection)

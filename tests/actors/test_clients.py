@@ -23,6 +23,8 @@ class Ear:
         self.settings: dict[str, Any] = {}
         self.credentials = Credentials()
 
+    backlog = 0
+
     def hear(self, entry: Entry, subscription: object) -> None:
         """Nothing."""
 

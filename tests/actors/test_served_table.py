@@ -9,7 +9,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.actors.served import chats, files, methods, notices, remarks, sessions, turns, unserved
+from tests.actors.served import (
+    chats,
+    files,
+    methods,
+    notices,
+    remarks,
+    sessions,
+    terminals,
+    turns,
+    unserved,
+)
 from tests.actors.served.show import IGNORED, NOT_SAID, Outcome, Scene, Scenes, show
 from tests.actors.served.table import (
     README,
@@ -28,7 +38,7 @@ from tests.harness import Refused
 ROWS = list(rows_of(README.read_text("utf-8")))
 
 ALL: dict[Kind, Scenes] = {
-    "method": {**methods.SCENES, **files.METHODS},
+    "method": {**methods.SCENES, **files.METHODS, **terminals.METHODS},
     "request": files.REQUESTS,
     "notification": notices.NOTIFICATIONS,
     "action": {
@@ -38,6 +48,7 @@ ALL: dict[Kind, Scenes] = {
         **turns.SCENES,
         **remarks.SCENES,
         **files.SCENES,
+        **terminals.SCENES,
     },
 }
 #: How what has no scene is shown not to be served.
@@ -119,14 +130,14 @@ async def test_a_row_says_what_happens(row: Row) -> None:
 
 #: Rows with another word than theirs.
 FLIPPED = [
-    ("method", "createTerminal", SERVED),
+    ("method", "createTerminal", REFUSED),
     ("method", "ping", REFUSED),
     ("method", "createChat", SERVED),
     ("notification", "otlp/exportLogs", SERVED),
     ("notification", "root/progress", REFUSED),
     ("action", "chat/truncated", SERVED),
     ("action", "chat/delta", WHEN_IT_CAN),
-    ("action", "terminal/input", SERVED),
+    ("action", "terminal/input", REFUSED),
     ("action", "chat/canvasesChanged", WHEN_IT_CAN),
 ]
 

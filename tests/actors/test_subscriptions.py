@@ -15,6 +15,8 @@ class Ear:
     client_id: str | None = None
     is_old = False
 
+    backlog = 0
+
     def hear(self, entry: Entry, subscription: Subscription) -> None:
         """Nothing."""
 

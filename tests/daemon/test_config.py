@@ -66,6 +66,9 @@ def test_every_key(tmp_path: Path) -> None:
         open_requests = 3
         page_turns = 4
         draft_seconds = 3600
+        terminals = 6
+        terminal_scrollback = 2000
+        terminal_input_bytes = 8192
         stop_seconds = 5
         unkept_bytes = 3145728
         wire_bytes = 1048576
@@ -106,6 +109,9 @@ def test_every_key(tmp_path: Path) -> None:
             open_requests=3,
             page_turns=4,
             draft_seconds=3600.0,
+            terminals=6,
+            terminal_scrollback=2000,
+            terminal_input_bytes=8192,
             stop_seconds=5.0,
             unkept_bytes=3 << 20,
             wire_bytes=1 << 20,

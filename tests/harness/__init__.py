@@ -26,6 +26,7 @@ from tests.harness.peer import RawPeer, Refused
 from tests.harness.replicas import differences
 from tests.harness.stream import Stream
 from tests.harness.tap import Tap, Taps
+from tests.harness.terminal import PuppetTerminal, PuppetTerminals
 from tests.harness.wire import Wire
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "Medium",
     "Puppet",
     "PuppetAgent",
+    "PuppetTerminal",
+    "PuppetTerminals",
     "RawPeer",
     "Refused",
     "RunningHost",

@@ -19,6 +19,7 @@ from ahpd.agents.port import Agent
 from ahpd.client import Client, open_client
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.resources.port import Resources
+from ahpd.terminals.port import Terminals
 from ahpd.transports.port import Transport, TransportClosed
 from supervisors import Exit, ExitKind, Note, Report, System, run_tree
 from supervisors.faults import InjectedFault, Injection, Plan
@@ -53,6 +54,7 @@ class RunningHost:
         nursery: trio.Nursery,
         injection: Injection | None,
         resources: Resources | None,
+        terminals: Terminals | None,
     ) -> None:
         self.resources = resources
         self.agents = agents
@@ -62,6 +64,7 @@ class RunningHost:
         self.taps = taps
         self.stream = Stream(taps)
         self.injection = injection
+        self.terminals = terminals
         #: Each client's and peer's wire, by name.
         self.wires: dict[str, Wire] = {}
         self.peers: list[RawPeer] = []
@@ -95,6 +98,7 @@ class RunningHost:
             replay=self.replay,
             kept=kept,
             resources=self.resources,
+            terminals=self.terminals,
         )
         caretaker = Caretaker(host)
 
@@ -234,11 +238,13 @@ async def running_host(
     resources: Resources | None = None,
     provoked: Sequence[str] = (),
     crashes: Collection[str] = (),
+    terminals: Terminals | None = None,
 ) -> AsyncIterator[RunningHost]:
     """A host for the length of the block; without `agents` it has one `PuppetAgent`.
 
-    `resources` has its files; with real ones a test runs in real time. `replay` is how many
-    envelopes are kept for those who come back. `provoked` are patterns of
+    `resources` has its files, `terminals` starts those; with real ones a test runs in real time,
+    and with none there are none.
+    `replay` is how many envelopes are kept for those who come back. `provoked` are patterns of
     frame faults that the test commits on purpose, `crashes` the beginnings of paths of actors that
     it means to crash; see the package for what is checked when the block ends.
     """
@@ -254,6 +260,7 @@ async def running_host(
             nursery=nursery,
             injection=Injection(faults) if isinstance(faults, Plan) else faults,
             resources=resources,
+            terminals=terminals,
         )
         await made.start()
         try:

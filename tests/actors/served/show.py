@@ -32,7 +32,7 @@ from ahpd.resources.files import FileResources
 from tests.actors.served.table import Kind
 from tests.actors.support import C, S, actions, at_work, room, settled, started
 from tests.actors.talk import Stage
-from tests.harness import PuppetAgent, RawPeer, running_host
+from tests.harness import PuppetAgent, PuppetTerminals, RawPeer, running_host
 
 RESOURCE = "https://files.example/mcp"
 
@@ -100,6 +100,7 @@ class Show(Stage):
 
     bob: RawPeer
     is_able: bool
+    terminals: PuppetTerminals
 
     async def work(self, turn_id: str = "t1") -> None:
         """A turn is started, and the agent works on it."""
@@ -173,14 +174,15 @@ Scenes: TypeAlias = dict[str, Scene]
 async def show(*, is_able: bool) -> AsyncIterator[Show]:
     """A host with one session, in which nothing runs."""
     agent = Able() if is_able else Bare()
-    async with running_host(agent, resources=FileResources()) as host:
+    terminals = PuppetTerminals()
+    async with running_host(agent, resources=FileResources(), terminals=terminals) as host:
         ann = await room(host)
         bob = await room(host, "bob")
         for peer in (ann, bob):
             if host.ledger.find(annotations_of(S)) is not None:
                 await peer.subscribe(annotations_of(S))
         await settled()
-        yield Show(host, ann, agent, agent.of[C], bob, is_able)
+        yield Show(host, ann, agent, agent.of[C], bob, is_able, terminals)
 
 
 def dispatched(

@@ -1,0 +1,90 @@
+"""How much of a terminal's output is kept: the newest, up to a bound (R-12.25, R-12.26).
+
+The host cuts its own copy and says nothing of it, so its state and its clients' may differ in what
+is oldest (R-12.27). A cut is between characters and never inside an escape sequence, whose rest
+would be shown as text. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ahpd.protocol.persistent import Text
+from ahpd.protocol.terminal import (
+    TerminalCommandPart,
+    TerminalContent,
+    TerminalState,
+    TerminalUnclassifiedPart,
+)
+
+#: How much more than the bound there may be before it is cut: so that cutting, which costs as much
+#: as there is, costs the same for each character that comes.
+SLACK = 4
+#: Characters after the place of a cut in which a line's end is looked for.
+LINE_WITHIN = 4096
+
+#: A whole sequence, or all there is of one.
+_SEQUENCE = re.compile(
+    "\x1b(?:"
+    r"\[[0-?]*[ -/]*[@-~]?"
+    "|\\][^\x07\x18\x1a\x1b\x9c]*(?:[\x07\x9c]|\x1b\\\\|(?=\x1b)|[\x18\x1a]|\\Z)"
+    "|[P_^X][^\x18\x1a\x1b\x9c]*(?:\x9c|\x1b\\\\|(?=\x1b)|[\x18\x1a]|\\Z)"
+    "|[ -/]*[0-~]?"
+    ")"
+)
+
+
+def size(state: TerminalState) -> int:
+    """Characters that its parts hold, what nobody here knows apart."""
+    return sum(len(_text(part)) for part in state.content)
+
+
+def is_over(length: int, limit: int) -> bool:
+    """Whether so many characters are to be cut down to `limit`."""
+    return length > limit + limit // SLACK
+
+
+def trimmed(state: TerminalState, limit: int) -> TerminalState:
+    """The state with at most the newest `limit` characters; the same when there are no more."""
+    excess = size(state) - limit
+    if excess <= 0:
+        return state
+    parts = list(state.content)
+    first = 0
+    while excess >= len(_text(parts[first])) and first < len(parts) - 1:
+        excess -= len(_text(parts[first]))
+        first += 1
+    if excess > 0:
+        parts[first] = _shortened(parts[first], excess)
+    return state.evolve(content=TerminalContent(parts[first:]))
+
+
+def _text(part: Any) -> Any:
+    match part:
+        case TerminalUnclassifiedPart():
+            return part.value
+        case TerminalCommandPart():
+            return part.output
+        case _:
+            return ""
+
+
+def _shortened(part: Any, excess: int) -> Any:
+    text = str(_text(part))
+    rest = Text(text[place_of_cut(text, excess) :])
+    if isinstance(part, TerminalUnclassifiedPart):
+        return part.evolve(value=rest)
+    return part.evolve(output=rest)
+
+
+def place_of_cut(text: str, least: int) -> int:
+    """Where to cut `text`, at `least` or a little later: at a line's beginning if there is one."""
+    end = text.find("\n", least, least + LINE_WITHIN)
+    place = least if end < 0 else end + 1
+    for found in _SEQUENCE.finditer(text):
+        if found.start() >= place:
+            break
+        if found.end() > place:
+            return found.end()
+    return place

@@ -1,0 +1,295 @@
+"""The terminals there are: how they are made and ended, and how lists show them (RULES 12).
+
+They belong to the root and outlive the session that made them (R-12.17), but for those that a
+session owns when it is ended (R-12.16). One whose client is gone for good goes on, and whoever
+wants it may claim it (R-12.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlsplit
+
+from msgspec import Struct
+
+from actors.desk import Desk
+from actors.endings import close_channel
+from actors.host import Host
+from actors.ledger import Channel
+from actors.rules.names import terminal_name_fault
+from actors.rules.terminal import claim_fault, size_fault
+from actors.rules.titles import title_fault
+from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.root import RootTerminalsChangedAction
+from ahpd.protocol.session import SessionState
+from ahpd.protocol.terminal import (
+    CreateTerminalParams,
+    DisposeTerminalParams,
+    TerminalClaim,
+    TerminalContent,
+    TerminalInfo,
+    TerminalRunningLifecycleState,
+    TerminalSessionClaim,
+    TerminalState,
+)
+from ahpd.protocol.uris import ROOT, URI, canonical, scheme
+from ahpd.terminals.port import Fault, Spawn, SpawnFailed
+from supervisors import Actor, NoSuchChild, System
+
+if TYPE_CHECKING:
+    from actors.connection import Connection
+
+#: Cells of a terminal that was given no size.
+COLS, ROWS = 80, 24
+
+_CODES = {
+    Fault.NOT_FOUND: ErrorCode.NOT_FOUND,
+    Fault.NOT_ALLOWED: ErrorCode.PERMISSION_DENIED,
+    Fault.FAILED: ErrorCode.INTERNAL_ERROR,
+}
+
+
+# ---- lists --------------------------------------------------------------------------------------
+
+
+def terminals(host: Host) -> list[Channel]:
+    """The terminals there are, in the order in which they were made; not those being started."""
+    every = host.ledger.channels.values()
+    return [each for each in every if each.kind == "terminal" and each.uri not in host.starting]
+
+
+def say_terminals(host: Host) -> None:
+    """Tell those who hear the root what there is now, if that is news (R-7.4)."""
+    root = host.ledger.find(ROOT)
+    assert root is not None
+    rows = [
+        TerminalInfo(
+            resource=each.uri,
+            title=each.state.title,
+            claim=each.state.claim,
+            lifecycle=each.state.lifecycle,
+        )
+        for each in terminals(host)
+    ]
+    Desk(host, root).say(RootTerminalsChangedAction(terminals=tuple(rows)))
+
+
+# ---- making -------------------------------------------------------------------------------------
+
+
+async def create_terminal(connection: Connection, params: CreateTerminalParams) -> None:
+    """R-12.10: answered when the process runs. Its channel is there before, and loses nothing."""
+    host, uri = connection.host, canonical(params.channel)
+    client_id = connection.client_id
+    assert client_id is not None
+    _check(host, params, uri, client_id)
+    cwd = _folder(host, params.cwd)
+    spawn = Spawn(
+        cwd=cwd,
+        cols=COLS if params.cols is None else int(params.cols),
+        rows=ROWS if params.rows is None else int(params.rows),
+    )
+    wanted = Wanted(uri, params.claim, spawn, params.name)
+    await open_terminal(host, connection.system, wanted)
+
+
+class Wanted(Struct, frozen=True):
+    """A terminal that is to be: under which URI, whose, of what; `name`: its title, if it has one.
+
+    Without a name it is called as what runs in it.
+    """
+
+    uri: URI
+    claim: TerminalClaim
+    spawn: Spawn
+    name: str | None = None
+
+
+async def open_terminal(host: Host, system: System, wanted: Wanted) -> Channel:
+    """Make a terminal. Raises `ProtocolError`; then, and when it is cancelled, nothing is left."""
+    from actors.terminal import Launch, terminal_spec  # noqa: PLC0415 - it imports this module
+
+    if host.terminals is None:
+        raise ProtocolError(ErrorCode.METHOD_NOT_FOUND, "this host serves no terminals")
+    uri, spawn = wanted.uri, wanted.spawn
+    await _make_room(host, system)
+    if host.ledger.find(uri) is not None:
+        raise ProtocolError(ErrorCode.ALREADY_EXISTS, f"the channel {uri} exists already")
+    state = TerminalState(
+        title=wanted.name or "",
+        cwd=None if spawn.cwd is None else "file://" + quote(spawn.cwd, errors="surrogateescape"),
+        cols=spawn.cols,
+        rows=spawn.rows,
+        content=TerminalContent(),
+        lifecycle=TerminalRunningLifecycleState(),
+        claim=wanted.claim,
+        is_pty=True,
+    )
+    channel = host.ledger.open(uri, "terminal", state, f"terminal/{host.new_id()[:16]}")
+    host.starting.add(uri)
+    launch, runs = Launch(None), False
+    try:
+        launch.terminal = await host.terminals.spawn(spawn)
+        if not wanted.name:
+            channel.state = channel.state.evolve(title=launch.terminal.title)
+        await system.supervisor("terminals").start_child(terminal_spec(host, channel, launch))
+        runs = True
+    except SpawnFailed as error:
+        raise ProtocolError(_CODES[error.fault], error.message) from error
+    finally:
+        host.starting.discard(uri)
+        if not runs:
+            close_channel(host, channel)
+            left = launch.take()
+            if left is not None:
+                await left.close()
+    say_terminals(host)
+    return channel
+
+
+async def _make_room(host: Host, system: System) -> None:
+    """At the bound the terminal that ended first, of those that have, makes room."""
+    every = [each for each in host.ledger.channels.values() if each.kind == "terminal"]
+    if len(every) < host.settings.terminals:
+        return
+    ended = next((each for each in every if each.state.lifecycle.status == "exited"), None)
+    if ended is None:
+        most = host.settings.terminals
+        raise ProtocolError(
+            ErrorCode.CONFLICT, f"there are {most} terminals, and there can be no more"
+        )
+    await end_terminals(host, system, [ended])
+
+
+def _check(host: Host, params: CreateTerminalParams, uri: URI, client_id: str) -> None:
+    def owner_of(chat: URI) -> URI | None:
+        channel = host.ledger.find(chat)
+        return channel.owner if channel is not None and channel.kind == "chat" else None
+
+    cols = COLS if params.cols is None else params.cols
+    rows = ROWS if params.rows is None else params.rows
+    wrong = terminal_name_fault(uri)
+    faults = (
+        None if wrong is None else f"channel: {wrong}",
+        size_fault(cols, rows),
+        claim_fault(params.claim, client_id, owner_of),
+        title_fault(params.name) if params.name is not None else None,
+    )
+    for fault in faults:
+        if fault is not None:
+            raise ProtocolError(ErrorCode.INVALID_PARAMS, f"createTerminal: {fault}")
+    if host.ledger.find(uri) is not None or host.dormant.owner_of(uri) is not None:
+        raise ProtocolError(ErrorCode.ALREADY_EXISTS, f"the channel {uri} exists already")
+
+
+def _folder(host: Host, uri: URI | None) -> str | None:
+    """The folder to start in: one that is served, or that a session works in, or in one of them."""
+    served = [path for path in map(_path, host.settings.served) if path is not None]
+    if uri is None:
+        return served[0] if served else None
+    path = _path(uri)
+    if path is None:
+        raise ProtocolError(
+            ErrorCode.INVALID_PARAMS, f"createTerminal: cwd: {uri} names no folder of this machine"
+        )
+    if not any(_inside(path, root) for root in (*served, *_working_directories(host))):
+        raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"the folder {uri} is not served here")
+    return path
+
+
+def _working_directories(host: Host) -> list[str]:
+    found: list[str] = []
+    for channel in host.ledger.channels.values():
+        if isinstance(channel.state, SessionState):
+            named = (_path(each) for each in channel.state.working_directories or ())
+            found += [path for path in named if path is not None]
+    return found
+
+
+def _path(uri: URI) -> str | None:
+    if scheme(uri).lower() != "file":
+        return None
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    path = unquote(parts.path, errors="surrogateescape")
+    is_local = parts.netloc in ("", "localhost")
+    return path if is_local and path.startswith("/") and "\0" not in path else None
+
+
+def _inside(path: str, root: str) -> bool:
+    steps = [step for step in path.split("/") if step not in ("", ".")]
+    base = [step for step in root.split("/") if step not in ("", ".")]
+    return ".." not in steps and steps[: len(base)] == base
+
+
+# ---- ending -------------------------------------------------------------------------------------
+
+
+async def dispose_terminal(connection: Connection, params: DisposeTerminalParams) -> None:
+    """R-12.12: it is gone from lists at once; answered when its processes are, too."""
+    host, uri = connection.host, canonical(params.channel)
+    channel = host.ledger.find(uri)
+    if channel is None or channel.kind != "terminal" or uri in host.starting:
+        raise ProtocolError(ErrorCode.NOT_FOUND, f"there is no terminal {params.channel}")
+    await end_terminals(host, connection.system, [channel])
+
+
+async def end_terminals(host: Host, system: System, channels: Sequence[Channel]) -> None:
+    """End these for good."""
+    take_out(host, channels)
+    await stop_terminals(system, channels)
+
+
+def take_out(host: Host, channels: Sequence[Channel]) -> None:
+    """From now on there are no such terminals; their processes are still to be ended. Sync."""
+    for channel in channels:
+        if not channel.closed:
+            close_channel(host, channel)
+    if channels:
+        say_terminals(host)
+
+
+async def stop_terminals(system: System, channels: Sequence[Channel]) -> None:
+    """End their actors, and so the processes."""
+    for channel in channels:
+        try:
+            child = channel.path.rpartition("/")[2]
+            await system.supervisor("terminals").stop_child(child, "the terminal was disposed of")
+        except NoSuchChild:
+            pass
+
+
+def terminals_of(host: Host, session: URI) -> list[Channel]:
+    """The terminals that a session owns."""
+    claims = [(each, each.state.claim) for each in terminals(host)]
+    return [
+        each
+        for each, claim in claims
+        if isinstance(claim, TerminalSessionClaim) and claim.session == session
+    ]
+
+
+class TerminalKeeper(Actor[Any]):
+    """Gives actors to the terminals that have none: those that were kept when the host was left."""
+
+    kind = "terminal keeper"
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    async def on_start(self) -> None:
+        """They have no processes any more, and say so."""
+        from actors.terminal import Launch, terminal_spec  # noqa: PLC0415 - it imports this module
+
+        supervisor = self.system.supervisor("terminals")
+        running = {child.id for child in supervisor.which_children()}
+        for channel in terminals(self._host):
+            if channel.path.rpartition("/")[2] not in running:
+                await supervisor.start_child(terminal_spec(self._host, channel, Launch(None)))
+        say_terminals(self._host)
+
+    async def handle(self, message: Any) -> None:
+        """There is nothing to be told."""

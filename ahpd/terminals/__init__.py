@@ -1,0 +1,1 @@
+"""Terminals: processes on pseudo-terminals, and what their output says."""
