@@ -78,6 +78,12 @@ def _shortened(part: Any, excess: int) -> Any:
     return part.evolve(output=rest)
 
 
+def plain_text(state: TerminalState) -> str:
+    """All of its output without escape sequences, in lines that end as those of files do."""
+    text = "".join(str(_text(part)) for part in state.content)
+    return _SEQUENCE.sub("", text).replace("\r\n", "\n")
+
+
 def place_of_cut(text: str, least: int) -> int:
     """Where to cut `text`, at `least` or a little later: at a line's beginning if there is one."""
     end = text.find("\n", least, least + LINE_WITHIN)

@@ -24,7 +24,7 @@ from actors.ledger import Channel
 from actors.messages import Dispatch, Echoed
 from actors.pace import Pace
 from actors.rules import terminal as rules
-from actors.terminals import say_terminals
+from actors.terminals import Interrupt, say_terminals
 from ahpd.protocol import terminal as act
 from ahpd.protocol.terminal import TerminalState
 from ahpd.protocol.uris import URI
@@ -56,7 +56,7 @@ class Over(Struct, frozen=True):
     ended: port.Ended
 
 
-Incoming: TypeAlias = Dispatch | Echoed | Shown | Over
+Incoming: TypeAlias = Dispatch | Echoed | Shown | Over | Interrupt
 
 
 class Terminal(Actor[Incoming]):
@@ -120,6 +120,10 @@ class Terminal(Actor[Incoming]):
                 self._echoed(channel)
             case Over():
                 self._say_end(message.ended.exit_code)
+            case Interrupt() if self._process is not None:
+                self._inputs.clear()
+                self._type(b"\x03")
+                self.spawn(self._end_after, self._process, message.within, name="end")
 
     @property
     def _state(self) -> TerminalState:
@@ -233,14 +237,24 @@ class Terminal(Actor[Incoming]):
         while channel.echoes:
             match channel.echoes.popleft():
                 case act.TerminalInputAction(data=data):
-                    self._inputs.append(data.encode())
-                    self._typed.set()
+                    self._type(data.encode())
                 case act.TerminalResizedAction(cols=cols, rows=rows):
                     size = int(cols), int(rows)
                 case _:
                     pass
         if size is not None and self._process is not None:
             self._process.resize(*size)
+
+    def _type(self, data: bytes) -> None:
+        self._inputs.append(data)
+        self._typed.set()
+
+    async def _end_after(self, process: port.Terminal, within: float) -> None:
+        """Helper: end it, unless it has ended by then."""
+        with trio.move_on_after(within):
+            await process.wait()
+            return
+        await process.close()
 
     async def _write(self, process: port.Terminal) -> None:
         """Helper: what was typed, in order, each once (R-12.19)."""

@@ -94,6 +94,12 @@ async def create_terminal(connection: Connection, params: CreateTerminalParams) 
     await open_terminal(host, connection.system, wanted)
 
 
+class Interrupt(Struct, frozen=True):
+    """To a terminal: interrupt its process as control-C does; end it after so many seconds."""
+
+    within: float
+
+
 class Wanted(Struct, frozen=True):
     """A terminal that is to be: under which URI, whose, of what; `name`: its title, if it has one.
 
@@ -196,6 +202,18 @@ def _folder(host: Host, uri: URI | None) -> str | None:
     if not any(_inside(path, root) for root in (*served, *_working_directories(host))):
         raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"the folder {uri} is not served here")
     return path
+
+
+def folder_of(host: Host, chat: Channel) -> str | None:
+    """The folder in which commands of a chat are run: its first, else its session's, else ours."""
+    session = host.ledger.find(chat.owner) if chat.owner is not None else None
+    named = chat.state.working_directories
+    if named is None and session is not None:
+        named = session.state.working_directories
+    for path in map(_path, (*(named or ()), *host.settings.served)):
+        if path is not None:
+            return path
+    return None
 
 
 def _working_directories(host: Host) -> list[str]:
