@@ -176,7 +176,7 @@ def through(path: str, size: int, count: int) -> float:
             found.append(json.loads(each.stdout.readline()))
     client.call("disposeTerminal", uri)
     assert all(each["bytes"] >= size for each in found), found
-    return size / max(each["seconds"] for each in found) / 1e6
+    return size / float(max(each["seconds"] for each in found)) / 1e6
 
 
 def echo(path: str, samples: int, *, flooded: bool) -> list[float]:
