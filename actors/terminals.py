@@ -32,6 +32,7 @@ from ahpd.protocol.terminal import (
     TerminalRunningLifecycleState,
     TerminalSessionClaim,
     TerminalState,
+    TerminalTitleChangedAction,
 )
 from ahpd.protocol.uris import ROOT, URI, canonical, scheme
 from ahpd.terminals.port import Fault, Spawn, SpawnFailed
@@ -138,7 +139,7 @@ async def open_terminal(host: Host, system: System, wanted: Wanted) -> Channel:
     try:
         launch.terminal = await host.terminals.spawn(spawn)
         if not wanted.name:
-            channel.state = channel.state.evolve(title=launch.terminal.title)
+            Desk(host, channel).say(TerminalTitleChangedAction(title=launch.terminal.title))
         await system.supervisor("terminals").start_child(terminal_spec(host, channel, launch))
         runs = True
     except SpawnFailed as error:
