@@ -70,7 +70,7 @@ class Terminal(Actor[Incoming]):
         self._launch = launch
         self._process: port.Terminal | None = None
         self._pace = Pace(host, channel)
-        #: Invariant: characters in the content of the state.
+        #: Invariant: what the content of the state costs, as `scrollback.size` has it.
         self._size = 0
         self._inputs: deque[bytes] = deque()
         self._typed = trio.Event()
@@ -145,8 +145,10 @@ class Terminal(Actor[Incoming]):
         for piece in shown.pieces:
             match piece:
                 case port.Output():
+                    before = len(self._state.content)
                     self._desk.say(act.TerminalDataAction(data=piece.text))
-                    self._size += len(piece.text)
+                    new = len(self._state.content) - before
+                    self._size += len(piece.text) + new * scrollback.PART
                 case port.Detected():
                     self._desk.say(act.TerminalCommandDetectionAvailableAction())
                 case port.CommandBegan():
@@ -161,6 +163,7 @@ class Terminal(Actor[Incoming]):
     def _begin_command(self, line: str) -> None:
         now = self._host.clock.ms()
         self._command = (self._host.new_id(), now)
+        self._size += len(line) + scrollback.PART
         self._desk.say(
             act.TerminalCommandExecutedAction(
                 command_id=self._command[0], command_line=line, timestamp=now
