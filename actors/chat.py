@@ -22,12 +22,15 @@ import logging
 from functools import partial
 from typing import Any, TypeAlias
 
+import trio
+
 from actors import mailboxes
 from actors.answers import answers_in
 from actors.attaching import attach, attached_to, detach, hand_on
 from actors.authenticating import held_for
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
+from actors.commanding import Job, command_in, run_command
 from actors.endings import clear_activity, end_turn, note_start
 from actors.enduring import Waiting, take_up
 from actors.hearing import Hearing
@@ -486,11 +489,14 @@ class Chat(Actor[Incoming]):
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1
-        run = Run(self._runs, prompt.turn_id)
-        run.helper = self.spawn(
-            work, self._engine, run, prompt, self.ref, name=f"run {run.number}", kind="agent"
-        )
-        self._run = run
+        run = self._run = Run(self._runs, prompt.turn_id)
+        name = f"run {run.number}"
+        if command_in(self._host, prompt.message) is not None:
+            run.stopped = trio.Event()
+            job = Job(self._host, self.system, self._channel, run, prompt, self.ref)
+            run.helper = self.spawn(run_command, job, name=name, kind="agent")
+            return
+        run.helper = self.spawn(work, self._engine, run, prompt, self.ref, name=name, kind="agent")
         self._patience.watch(run)
 
     def _start_pending(self, kind: Any, pending: PendingMessage) -> None:
@@ -536,6 +542,7 @@ class Chat(Actor[Incoming]):
             return  # the agent must get the turn's own message first; `RunBegan` comes then
         backend = self._engine.backend
         plain = pending.id not in self._channel.notes.attached
+        plain &= command_in(self._host, pending.message) is None
         if plain and backend is not None and backend.steer(pending.message):
             self._take_pending("steering", pending)
         else:

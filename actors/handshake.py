@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from actors.clients import Baseline, ClientRecord
+from actors.commanding import PREFIX
 from actors.completions import TRIGGERS
 from actors.grace import leave_sessions
 from actors.ledger import Channel
@@ -62,6 +63,8 @@ async def initialize(connection: Connection, params: InitializeParams) -> Deferr
         "snapshots": [taken.wire(texts) for taken in snapshots],
         "completionTriggerCharacters": list(TRIGGERS),
     }
+    if host.terminals is not None:
+        result["terminalCommandPrefix"] = PREFIX
     if host.settings.served:
         result["defaultDirectory"] = host.settings.served[0]
     return Deferred(

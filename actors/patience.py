@@ -62,6 +62,9 @@ class Patience:
     def stop(self, run: Run) -> None:
         """Ask the agent to stop working on what it does, and count from now."""
         run.stopping = True
+        if run.stopped is not None:
+            run.stopped.set()  # the agent has no part in it, and ending a process takes its time
+            return
         if self._engine.backend is None:
             self._actor.ref.cast(CancelOverdue(run.number))
             return

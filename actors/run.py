@@ -56,6 +56,8 @@ class Run(Struct, eq=False):
     prompted: bool = False
     stopping: bool = False
     heard: float = field(default_factory=trio.current_time)
+    #: Of a command that the host runs in the place of the agent: set when it is to stop.
+    stopped: trio.Event | None = None
     helper: Helper | None = None
 
 

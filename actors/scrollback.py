@@ -21,6 +21,8 @@ from ahpd.protocol.terminal import (
 #: How much more than the bound there may be before it is cut: so that cutting, which costs as much
 #: as there is, costs the same for each character that comes.
 SLACK = 4
+#: What a part costs besides its text, in characters: or commands that say nothing would pile up.
+PART = 100
 #: Characters after the place of a cut in which a line's end is looked for.
 LINE_WITHIN = 4096
 
@@ -36,8 +38,13 @@ _SEQUENCE = re.compile(
 
 
 def size(state: TerminalState) -> int:
-    """Characters that its parts hold, what nobody here knows apart."""
-    return sum(len(_text(part)) for part in state.content)
+    """Characters that its parts hold, each with what it costs besides its text."""
+    return sum(map(_cost, state.content))
+
+
+def _cost(part: Any) -> int:
+    line = len(part.command_line) if isinstance(part, TerminalCommandPart) else 0
+    return len(_text(part)) + line + PART
 
 
 def is_over(length: int, limit: int) -> bool:
@@ -53,7 +60,7 @@ def trimmed(state: TerminalState, limit: int) -> TerminalState:
     parts = list(state.content)
     first = 0
     while excess >= len(_text(parts[first])) and first < len(parts) - 1:
-        excess -= len(_text(parts[first]))
+        excess -= _cost(parts[first])
         first += 1
     if excess > 0:
         parts[first] = _shortened(parts[first], excess)
@@ -76,6 +83,12 @@ def _shortened(part: Any, excess: int) -> Any:
     if isinstance(part, TerminalUnclassifiedPart):
         return part.evolve(value=rest)
     return part.evolve(output=rest)
+
+
+def plain_text(state: TerminalState) -> str:
+    """All of its output without escape sequences, in lines that end as those of files do."""
+    text = "".join(str(_text(part)) for part in state.content)
+    return _SEQUENCE.sub("", text).replace("\r\n", "\n")
 
 
 def place_of_cut(text: str, least: int) -> int:

@@ -24,7 +24,7 @@ from actors.ledger import Channel
 from actors.messages import Dispatch, Echoed
 from actors.pace import Pace
 from actors.rules import terminal as rules
-from actors.terminals import say_terminals
+from actors.terminals import Interrupt, say_terminals
 from ahpd.protocol import terminal as act
 from ahpd.protocol.terminal import TerminalState
 from ahpd.protocol.uris import URI
@@ -56,7 +56,7 @@ class Over(Struct, frozen=True):
     ended: port.Ended
 
 
-Incoming: TypeAlias = Dispatch | Echoed | Shown | Over
+Incoming: TypeAlias = Dispatch | Echoed | Shown | Over | Interrupt
 
 
 class Terminal(Actor[Incoming]):
@@ -70,7 +70,7 @@ class Terminal(Actor[Incoming]):
         self._launch = launch
         self._process: port.Terminal | None = None
         self._pace = Pace(host, channel)
-        #: Invariant: characters in the content of the state.
+        #: Invariant: what the content of the state costs, as `scrollback.size` has it.
         self._size = 0
         self._inputs: deque[bytes] = deque()
         self._typed = trio.Event()
@@ -120,6 +120,10 @@ class Terminal(Actor[Incoming]):
                 self._echoed(channel)
             case Over():
                 self._say_end(message.ended.exit_code)
+            case Interrupt() if self._process is not None:
+                self._inputs.clear()
+                self._type(b"\x03")
+                self.spawn(self._end_after, self._process, message.within, name="end")
 
     @property
     def _state(self) -> TerminalState:
@@ -141,8 +145,10 @@ class Terminal(Actor[Incoming]):
         for piece in shown.pieces:
             match piece:
                 case port.Output():
+                    before = len(self._state.content)
                     self._desk.say(act.TerminalDataAction(data=piece.text))
-                    self._size += len(piece.text)
+                    new = len(self._state.content) - before
+                    self._size += len(piece.text) + new * scrollback.PART
                 case port.Detected():
                     self._desk.say(act.TerminalCommandDetectionAvailableAction())
                 case port.CommandBegan():
@@ -157,6 +163,7 @@ class Terminal(Actor[Incoming]):
     def _begin_command(self, line: str) -> None:
         now = self._host.clock.ms()
         self._command = (self._host.new_id(), now)
+        self._size += len(line) + scrollback.PART
         self._desk.say(
             act.TerminalCommandExecutedAction(
                 command_id=self._command[0], command_line=line, timestamp=now
@@ -233,14 +240,24 @@ class Terminal(Actor[Incoming]):
         while channel.echoes:
             match channel.echoes.pop(0):
                 case act.TerminalInputAction(data=data):
-                    self._inputs.append(data.encode())
-                    self._typed.set()
+                    self._type(data.encode())
                 case act.TerminalResizedAction(cols=cols, rows=rows):
                     size = int(cols), int(rows)
                 case _:
                     pass
         if size is not None and self._process is not None:
             self._process.resize(*size)
+
+    def _type(self, data: bytes) -> None:
+        self._inputs.append(data)
+        self._typed.set()
+
+    async def _end_after(self, process: port.Terminal, within: float) -> None:
+        """Helper: end it, unless it has ended by then."""
+        with trio.move_on_after(within):
+            await process.wait()
+            return
+        await process.close()
 
     async def _write(self, process: port.Terminal) -> None:
         """Helper: what was typed, in order, each once (R-12.19)."""

@@ -32,6 +32,7 @@ from ahpd.protocol.terminal import (
     TerminalRunningLifecycleState,
     TerminalSessionClaim,
     TerminalState,
+    TerminalTitleChangedAction,
 )
 from ahpd.protocol.uris import ROOT, URI, canonical, scheme
 from ahpd.terminals.port import Fault, Spawn, SpawnFailed
@@ -94,6 +95,12 @@ async def create_terminal(connection: Connection, params: CreateTerminalParams) 
     await open_terminal(host, connection.system, wanted)
 
 
+class Interrupt(Struct, frozen=True):
+    """To a terminal: interrupt its process as control-C does; end it after so many seconds."""
+
+    within: float
+
+
 class Wanted(Struct, frozen=True):
     """A terminal that is to be: under which URI, whose, of what; `name`: its title, if it has one.
 
@@ -132,7 +139,7 @@ async def open_terminal(host: Host, system: System, wanted: Wanted) -> Channel:
     try:
         launch.terminal = await host.terminals.spawn(spawn)
         if not wanted.name:
-            channel.state = channel.state.evolve(title=launch.terminal.title)
+            Desk(host, channel).say(TerminalTitleChangedAction(title=launch.terminal.title))
         await system.supervisor("terminals").start_child(terminal_spec(host, channel, launch))
         runs = True
     except SpawnFailed as error:
@@ -196,6 +203,18 @@ def _folder(host: Host, uri: URI | None) -> str | None:
     if not any(_inside(path, root) for root in (*served, *_working_directories(host))):
         raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"the folder {uri} is not served here")
     return path
+
+
+def folder_of(host: Host, chat: Channel) -> str | None:
+    """The folder in which commands of a chat are run: its first, else its session's, else ours."""
+    session = host.ledger.find(chat.owner) if chat.owner is not None else None
+    named = chat.state.working_directories
+    if named is None and session is not None:
+        named = session.state.working_directories
+    for path in map(_path, (*(named or ()), *host.settings.served)):
+        if path is not None:
+            return path
+    return None
 
 
 def _working_directories(host: Host) -> list[str]:

@@ -94,6 +94,8 @@ def _without_holes() -> None:
         "sessions": "ahpd.cli.sessions",
         "ask": "ahpd.cli.ask",
         "tail": "ahpd.cli.tail",
+        "terminals": "ahpd.cli.terminals",
+        "terminal": "ahpd.cli.terminal",
         "journal": "ahpd.cli.journal",
         "verify": "ahpd.cli.verify",
         "conform": "ahpd.cli.conform",

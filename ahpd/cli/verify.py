@@ -99,6 +99,27 @@ def _first(expected: Any, got: Any, what: str) -> str | None:
     return None if text is None else f"{what}: {text}"
 
 
+def what_both_have(one: Any, two: Any) -> tuple[Any, Any]:
+    """Two states as they are to be compared: of terminals the output that neither has forgotten.
+
+    A host forgets the oldest without a word (R-12.27), so the file may still have it.
+    """
+    for each in (one, two):
+        if not (isinstance(each, dict) and {"content", "lifecycle"} <= each.keys()):
+            return one, two
+    count = min(len(one["content"]), len(two["content"]))
+    if not count:
+        return one, two
+    parts = [[dict(part) for part in each["content"][-count:]] for each in (one, two)]
+    first = [part[0] for part in parts]
+    for key in ("value", "output"):
+        if all(isinstance(each.get(key), str) for each in first):
+            length = min(len(each[key]) for each in first)
+            for each in first:
+                each[key] = each[key][len(each[key]) - length :]
+    return {**one, "content": parts[0]}, {**two, "content": parts[1]}
+
+
 # ---- beside a daemon ----------------------------------------------------------------------------
 
 
@@ -160,5 +181,6 @@ async def _channel(peer: Peer, folder: StateFolder, uri: str) -> str | None:
             # Perhaps it has just ended: then it cannot be subscribed again.
             continue
         if kept.state is not None:
-            return _first(snapshot["state"], kept.state, "the daemon has another state")
+            pair = what_both_have(snapshot["state"], kept.state)
+            return _first(*pair, "the daemon has another state")
     return "the file does not have it" if kept is None else None

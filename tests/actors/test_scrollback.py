@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from actors.scrollback import is_over, place_of_cut, size, trimmed
+from actors.scrollback import PART, is_over, place_of_cut, size, trimmed
 from ahpd.protocol.codec import decode
 from ahpd.protocol.terminal import TerminalState
 
@@ -72,17 +72,18 @@ def test_whole_parts_go_first_and_the_rest_keeps_its_names() -> None:
     before = state(
         plain("a" * 10), command("b" * 10, "c1"), command("d" * 10, "c2"), plain("e" * 5)
     )
-    assert size(before) == 35
-    after = trimmed(before, 17)
+    costs = 4 * PART + 2 * len("ls")
+    assert size(before) == 35 + costs
+    after = trimmed(before, 17 + costs - PART)
     assert after.wire()["content"] == [
         command("b" * 2, "c1"), command("d" * 10, "c2"), plain("e" * 5),
     ]  # fmt: skip
-    assert trimmed(before, 35) is before
-    assert size(trimmed(before, 3)) == 3
+    assert trimmed(before, 35 + costs) is before
+    assert trimmed(before, 3 + PART).wire()["content"] == [plain("eee")]
 
 
 def test_one_that_is_longer_than_all_is_dropped_whole() -> None:
-    after = trimmed(state(plain("\x1b]0;" + "x" * 100 + "\x07yz")), 10)
+    after = trimmed(state(plain("\x1b]0;" + "x" * 100 + "\x07yz")), 10 + PART)
     assert after.wire()["content"] == [plain("yz")]
 
 
@@ -94,3 +95,8 @@ def test_it_is_cut_only_when_there_is_a_good_deal_more() -> None:
 def test_many_sequences_that_never_end_cost_no_more_than_others() -> None:
     text = "\x1b]0;" * 200_000
     assert place_of_cut(text, len(text) - 10) <= len(text)
+
+
+def test_commands_that_say_nothing_do_not_pile_up() -> None:
+    before = state(*(command("", f"c{number}") for number in range(1000)))
+    assert len(trimmed(before, 100 * PART).content) < 101

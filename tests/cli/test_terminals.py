@@ -1,0 +1,136 @@
+"""``ahpd terminals`` and ``ahpd terminal`` against a real daemon, on real terminals."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ahpd.cli import exits
+from tests.cli.daemons import WITHIN, Daemon, ended, environment, spawn, start_daemon, stop_daemon
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    process, found = start_daemon(tmp_path_factory.mktemp("t"))
+    yield found
+    stop_daemon(process)
+
+
+def listed(daemon: Daemon) -> list[Any]:
+    out = subprocess.run(
+        daemon.command("terminals", "--json"), check=True, capture_output=True, timeout=WITHIN
+    ).stdout
+    found: list[Any] = json.loads(out)["terminals"]
+    return found
+
+
+def opened(daemon: Daemon, *more: str) -> Any:
+    """Somebody in a new terminal, in which a plain shell runs."""
+    child = spawn(daemon.command("terminal", "--new", *more))
+    child.sendline("exec env -i PS1='here> ' TERM=xterm sh")
+    child.expect("\rhere> ")
+    return child
+
+
+def test_there_are_none(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
+    assert daemon.run("terminals") == exits.OK
+    assert capsys.readouterr().out == "There are no terminals.\n"
+
+
+def test_one_is_used_left_listed_and_used_again_by_two(
+    daemon: Daemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ann = opened(daemon)
+    ann.sendline("stty size; echo do''ne")
+    ann.expect("30 100\r\n")
+    ann.expect("done\r\n")
+    uri = listed(daemon)[-1]["resource"]
+    ann.send("\x1d")
+    ann.expect("left; the terminal goes on")
+    assert ended(ann) == exits.OK
+    assert daemon.run("terminals") == exits.OK
+    table = capsys.readouterr().out
+    assert re.search(r"running +ahpd-terminal-\w+ +ahp-terminal:/", table)
+    ann, bob = (spawn(daemon.command("terminal", uri)) for _ in range(2))
+    for child in (ann, bob):
+        child.expect("30 100\r\n")  # of the snapshot
+        child.expect("done\r\n")
+    ann.send("echo from ''ann\r")
+    for child in (ann, bob):
+        child.expect("from ann\r\n")
+    bob.send("exit 3\r")
+    for child in (ann, bob):
+        child.expect("the terminal ended with exit code 3")
+        assert ended(child) == exits.OK
+    assert daemon.run("terminals") == exits.OK
+    assert "exit code 3" in capsys.readouterr().out
+
+
+def test_our_own_terminal_is_as_it_was_after_a_full_screen(daemon: Daemon) -> None:
+    command = " ".join(f"'{each}'" for each in daemon.command("terminal", "--new"))
+    child = spawn(["/bin/sh", "-c", f"stty -a > a; {command}; stty -a > b; cmp a b && echo SAME"])
+    child.send("printf '\\033[?1049h\\033[?25lfu''ll'\r")
+    child.expect("full")
+    child.send("\x1d")
+    child.expect_exact("\x1b[?1049l\x1b[?25h")
+    child.expect("SAME")
+    assert ended(child) == 0
+
+
+def test_it_follows_our_size_unless_told_otherwise(daemon: Daemon) -> None:
+    child = opened(daemon)
+    child.setwinsize(11, 44)
+    child.sendline("until stty size | grep '^11 44'; do sleep 0.1; done; echo de''tached")
+    child.expect("11 44\r\n")
+    child.send("\x1d")
+    assert ended(child) == exits.OK
+    child = opened(daemon, "--keep-size")
+    child.sendline("stty size")
+    child.expect("24 80\r\n")
+    child.send("\x1d")
+    assert ended(child) == exits.OK
+
+
+def test_another_key_leaves_and_signals_leave_the_terminal_sane(daemon: Daemon) -> None:
+    child = opened(daemon, "--detach-key", "ctrl-t")
+    child.send("\x1d\x14")
+    child.expect("left")
+    assert ended(child) == exits.OK
+    child = opened(daemon)
+    child.kill(15)
+    child.expect_exact("\x1b[?1049l")
+    assert ended(child) == 128 + 15
+
+
+def test_what_cannot_be_used_is_told(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
+    assert daemon.run("terminal") == exits.USAGE
+    assert daemon.run("terminal", "--new", "ahp-terminal:/x") == exits.USAGE
+    assert daemon.run("terminal", "ahp-terminal:/x", "--detach-key", "x") == exits.USAGE
+    capsys.readouterr()
+    child = spawn(daemon.command("terminal", "ahp-terminal:/nowhere"))
+    child.expect("there is no channel ahp-terminal:/nowhere")
+    assert ended(child) == exits.REFUSED
+    found = subprocess.run(
+        daemon.command("terminal", "ahp-terminal:/x"),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(),
+        timeout=WITHIN, check=False,
+    )  # fmt: skip
+    assert found.returncode == exits.USAGE
+    assert "input and output have to be one" in found.stderr
+
+
+def test_without_a_daemon_it_says_so(tmp_path: Path) -> None:
+    child = spawn(
+        [sys.executable, "-m", "ahpd", "terminal", "ahp-terminal:/x", "--state-dir", str(tmp_path)]
+    )
+    child.expect("no daemon is running")
+    assert ended(child) == exits.NO_DAEMON
