@@ -20,7 +20,7 @@ from ahpd.protocol.jsonrpc import notification
 from ahpd.protocol.model import Wire
 from ahpd.protocol.session import SessionSummary
 from ahpd.protocol.uris import ROOT, URI
-from ahpd.resources.port import Resources
+from ahpd.resources.port import Resources, Watched
 
 #: Neither limit may be set below the one or above the other (bytes).
 LEAST_BYTES, MOST_BYTES = 1 << 20, 1 << 40
@@ -45,6 +45,8 @@ class Settings(Struct, eq=False):
     reverse_within: float = 60.0
     #: How long a watch may be there before somebody listens (R-14.3).
     unheard_within: float = 30.0
+    #: Watches on files of this machine that there may be at a time.
+    watches: int = 1000
     #: Requests of one connection that may be open at a time; more wait unread.
     open_requests: int = 256
     #: How long a session may be unused, and heard by nobody, before it is ended; None: for ever.
@@ -57,6 +59,14 @@ class Settings(Struct, eq=False):
     served: Sequence[URI] = ()
     name: str = "ahpd"
     version: str = ""
+
+
+class OwnWatch(Struct, frozen=True, eq=False):
+    """A watch on files of this machine: for whom it was made, and its actor's id."""
+
+    watched: Watched
+    client_id: str
+    number: str
 
 
 class Host(Struct, eq=False):
@@ -83,6 +93,8 @@ class Host(Struct, eq=False):
     dormant: Dormant = field(default_factory=Dormant)
     #: Who has been let out something and not been told to write it.
     heard: dict[Listener, None] = field(default_factory=dict)
+    #: Watches on files of this machine, by channel.
+    own_watches: dict[URI, OwnWatch] = field(default_factory=dict)
     #: Watches on clients' files: the channel, and the client that watches.
     watchers: dict[URI, str] = field(default_factory=dict)
 

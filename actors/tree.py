@@ -5,7 +5,9 @@
 | `sequencer` | lets envelopes out | started again where it was; too often: the host stops |
 | `root` | the root channel | started again |
 | `grace` | clocks of clients that are away | started again |
-| `watches` | relays what clients see change in their files | started again |
+| `watching` | hands out what the kernel says of files | started again, nothing is missed |
+| `watch` | dynamic: `watch/<n>` for each watch on files of this machine | each alone |
+| `watches` | begins and ends watches, relays what clients see change in theirs | started again |
 | `sessions` | dynamic: `session/<id>` for each session | |
 | `session/<id>` | `…/session`, `…/annotations`, `…/chat/<n>` | each alone; too often: parked |
 | `catalogue` | which sessions there are | started again, looks at all of them |
@@ -36,6 +38,7 @@ from actors.restoring import restore_tables, summary_of
 from actors.root import Root, begin_root
 from actors.sequencer import Sequencer
 from actors.subscriptions import Subscriptions
+from actors.watch import Eyes, watches_spec
 from actors.watches import Watches
 from ahpd.agents.port import Agent
 from ahpd.journal.port import Journal, Kept
@@ -106,6 +109,8 @@ def tree(
             ChildSpec("sequencer", partial(Sequencer, let_out=let_out), (host, journal)),
             ChildSpec("root", Root, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("grace", Grace, (host,)),
+            ChildSpec("watching", Eyes, (host,)),
+            watches_spec(),
             ChildSpec("watches", Watches, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("sessions", SupervisorSpec(dynamic=True)),
             ChildSpec("catalogue", Catalogue, (host, journal), mailbox=mailboxes.CHANNEL),
