@@ -13,7 +13,7 @@ from contextlib import suppress
 from actors.endings import end_turn
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import ChatMoved, SessionMoved
+from actors.messages import ChatMoved, SessionMoved, WatchFailed
 from ahpd import reducers
 from ahpd.agents.events import Failed
 from ahpd.protocol.actions import StateAction
@@ -37,7 +37,11 @@ class Caretaker:
 
     def __call__(self, report: Report) -> None:
         """Look at a report. Sync; never raises because of a channel that has gone."""
-        if report.note is Note.PARKED:
+        if report.note is Note.PARKED and report.path.startswith("watch/"):
+            if self._system is not None:
+                with suppress(SupervisorsError):
+                    self._system.ref("watches").cast(WatchFailed(report.path))
+        elif report.note is Note.PARKED:
             self._set_aside(report.path)
         elif report.note is Note.STARTED and report.path in self._parked:
             self._is_back(report.path)

@@ -20,7 +20,7 @@ from ahpd.protocol.jsonrpc import notification
 from ahpd.protocol.model import Wire
 from ahpd.protocol.session import SessionSummary
 from ahpd.protocol.uris import ROOT, URI
-from ahpd.resources.port import Resources
+from ahpd.resources.port import Resources, Watched
 from ahpd.terminals.port import Terminals
 
 #: Neither limit may be set below the one or above the other (bytes).
@@ -46,6 +46,8 @@ class Settings(Struct, eq=False):
     reverse_within: float = 60.0
     #: How long a watch may be there before somebody listens (R-14.3).
     unheard_within: float = 30.0
+    #: Watches on files of this machine that there may be at a time.
+    watches: int = 1000
     #: Requests of one connection that may be open at a time; more wait unread.
     open_requests: int = 256
     #: How long a session may be unused, and heard by nobody, before it is ended; None: for ever.
@@ -64,6 +66,14 @@ class Settings(Struct, eq=False):
     served: Sequence[URI] = ()
     name: str = "ahpd"
     version: str = ""
+
+
+class OwnWatch(Struct, frozen=True, eq=False):
+    """A watch on files of this machine: for whom it was made, and its actor's id."""
+
+    watched: Watched
+    client_id: str
+    number: str
 
 
 class Host(Struct, eq=False):
@@ -94,6 +104,8 @@ class Host(Struct, eq=False):
     terminals: Terminals | None = None
     #: Terminals whose processes are just being started: no list has them yet.
     starting: set[URI] = field(default_factory=set)
+    #: Watches on files of this machine, by channel.
+    own_watches: dict[URI, OwnWatch] = field(default_factory=dict)
     #: Watches on clients' files: the channel, and the client that watches.
     watchers: dict[URI, str] = field(default_factory=dict)
 

@@ -27,6 +27,7 @@ from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.resources import ResourceWatchState
 from ahpd.protocol.session import CreateSessionParams, SessionConfigState
 from ahpd.protocol.uris import URI
+from ahpd.resources.port import Watched
 from supervisors import Request
 
 
@@ -110,6 +111,21 @@ class RelayWatch(Struct, Request[None], frozen=True):
     channel: URI
     state: ResourceWatchState
     client_id: str
+
+
+class OpenWatch(Struct, Request[None], frozen=True):
+    """Make the channel on which is said what changes in files of this machine."""
+
+    channel: URI
+    state: ResourceWatchState
+    watched: Watched
+    client_id: str
+
+
+class WatchFailed(Struct, frozen=True):
+    """The actor at this path failed too often."""
+
+    path: str
 
 
 # ---- to the root ---------------------------------------------------------------------------------

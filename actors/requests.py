@@ -19,7 +19,6 @@ from actors import completions, resources
 from actors.authenticating import authenticate
 from actors.configuring import complete, resolve
 from actors.creating import create_session
-from actors.forwarding import create_watch
 from actors.handshake import initialize, reconnect
 from actors.ledger import Channel
 from actors.messages import (
@@ -249,6 +248,6 @@ METHODS: Mapping[str, Served] = {
     "disposeTerminal": Served(dispose_terminal, Mode.BESIDE),
     "moveChat": Served(_move_chat, Mode.BESIDE),
     "fetchTurns": Served(_fetch_turns, Mode.BESIDE),
-    "createResourceWatch": Served(create_watch, Mode.BESIDE),
+    "createResourceWatch": Served(resources.create_watch, Mode.BESIDE),
     **{method: Served(resources.handler(method), Mode.BESIDE) for method in resources.METHODS},
 }

@@ -11,16 +11,21 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from actors.forwarding import create_watch as relay_watch
 from actors.forwarding import forward, is_file
 from actors.host import Host
+from actors.messages import OpenWatch
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.model import JSON
 from ahpd.protocol.resources import (
+    CreateResourceWatchParams,
+    CreateResourceWatchResult,
     ResourceCopyResult,
     ResourceDeleteResult,
     ResourceMkdirResult,
     ResourceMoveResult,
     ResourceRequestResult,
+    ResourceWatchState,
     ResourceWriteResult,
 )
 from ahpd.protocol.uris import URI
@@ -60,6 +65,37 @@ def handler(method: str) -> Callable[[Connection, Any], Awaitable[Any]]:
         return await serve(connection, method, params)
 
     return handle
+
+
+async def create_watch(
+    connection: Connection, params: CreateResourceWatchParams
+) -> CreateResourceWatchResult:
+    """R-14.1: a new channel each time. Raises `ProtocolError`."""
+    if not is_file(params.uri):
+        return await relay_watch(connection, params)
+    host = connection.host
+    resources = resources_of(host, "createResourceWatch")
+    if len(host.own_watches) >= host.settings.watches:
+        raise ProtocolError(
+            ErrorCode.INTERNAL_ERROR,
+            f"there are {host.settings.watches} watches already (limits.watches)",
+        )
+    assert connection.client_id is not None
+    watched = await resources.watch(params, folders(host))
+    try:
+        uri = f"ahp-resource-watch:/{host.new_id()}"
+        state = ResourceWatchState(
+            root=params.uri,
+            recursive=params.recursive is True,
+            excludes=params.excludes,
+            includes=params.includes,
+        )
+        message = OpenWatch(uri, state, watched, connection.client_id)
+        await connection.find("watches").call(message, within=host.settings.request_within)
+    except BaseException:
+        watched.close()
+        raise
+    return CreateResourceWatchResult(channel=uri)
 
 
 def is_ours(params: Any) -> bool:

@@ -5,7 +5,9 @@
 | `sequencer` | lets envelopes out | started again where it was; too often: the host stops |
 | `root` | the root channel | started again |
 | `grace` | clocks of clients that are away | started again |
-| `watches` | relays what clients see change in their files | started again |
+| `watching` | hands out what the kernel says of files | started again, nothing is missed |
+| `watch` | dynamic: `watch/<n>` for each watch on files of this machine | each alone |
+| `watches` | begins and ends watches, relays what clients see change in theirs | started again |
 | `terminals` | dynamic: `terminal/<id>` for each terminal | its process ends, the record stays |
 | `terminal-keeper` | gives actors to terminals that were kept | started again |
 | `sessions` | dynamic: `session/<id>` for each session | |
@@ -39,6 +41,7 @@ from actors.root import Root, begin_root
 from actors.sequencer import Sequencer
 from actors.subscriptions import Subscriptions
 from actors.terminals import TerminalKeeper
+from actors.watch import Eyes, watches_spec
 from actors.watches import Watches
 from ahpd.agents.port import Agent
 from ahpd.journal.port import Journal, Kept
@@ -114,6 +117,8 @@ def tree(
             ChildSpec("sequencer", partial(Sequencer, let_out=let_out), (host, journal)),
             ChildSpec("root", Root, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("grace", Grace, (host,)),
+            ChildSpec("watching", Eyes, (host,)),
+            watches_spec(),
             ChildSpec("watches", Watches, (host,), mailbox=mailboxes.CHANNEL),
             ChildSpec("terminals", SupervisorSpec(dynamic=True, beyond=Beyond.PARK)),
             ChildSpec("terminal-keeper", TerminalKeeper, (host,)),

@@ -60,7 +60,7 @@ ARROWS = {
     "ahpd.journal": edge(),
     "ahpd.agents": edge(),
     "ahpd.terminals": edge(),
-    "ahpd.resources": edge(others="watchfiles"),
+    "ahpd.resources": edge(others="pathspec"),
     "ahpd.git": edge(),
     "ahpd.transports": edge(others="trio_websocket wsproto h11"),
     "ahpd.client": edge("ahpd.reducers", "ahpd.transports"),

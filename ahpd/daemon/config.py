@@ -82,6 +82,8 @@ class LimitsConfig:
     client_answer_seconds: float = _seconds(60.0)
     #: Seconds that a watch may be there without anybody who hears it.
     watch_seconds: float = _seconds(30.0)
+    #: Watches on files that there may be at a time.
+    watches: int = _whole(1000, 1, 1_000_000, "watches")
     #: Bytes of the longest file that is read in one go.
     read_bytes: int = _whole(16 * _MIB, 1024, 1 << 30, "bytes")
     #: Entries of the largest folder that is listed.

@@ -44,6 +44,7 @@ def build_host(
         client_tool_within=limits.client_tool_seconds,
         reverse_within=limits.client_answer_seconds,
         unheard_within=limits.watch_seconds,
+        watches=limits.watches,
         request_within=limits.request_seconds,
         open_requests=limits.open_requests,
         page=limits.page_turns,

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.resources import (
+    CreateResourceWatchParams,
     ResourceCopyParams,
     ResourceDeleteParams,
     ResourceListParams,
@@ -25,10 +26,12 @@ from ahpd.protocol.resources import (
 from ahpd.protocol.uris import URI
 from ahpd.resources import reading, transfer, writing
 from ahpd.resources.access import Abandoned, Access
+from ahpd.resources.inotify import WatchLimit
 from ahpd.resources.jail import Folders, lineage, plain
 from ahpd.resources.locks import Locks
 from ahpd.resources.threads import Threads
 from ahpd.resources.uris import to_path
+from ahpd.resources.watching import FolderWatch, Watching, no_room, target
 
 T = TypeVar("T")
 
@@ -53,6 +56,7 @@ class FileResources:
         self._limits = limits or FileLimits()
         self._threads = Threads(self._limits.threads, self._limits.within)
         self._locks = Locks()
+        self._watching = Watching()
 
     async def request(self, params: ResourceRequestParams, folders: Sequence[URI]) -> None:
         """See `Resources`."""
@@ -115,6 +119,27 @@ class FileResources:
         await self._run(
             "resourceMove", params.source, folders, lambda access: transfer.move(access, params)
         )
+
+    async def watch(self, params: CreateResourceWatchParams, folders: Sequence[URI]) -> FolderWatch:
+        """See `Resources`."""
+        method, uri = "createResourceWatch", params.uri
+        path = await self._run(method, uri, folders, lambda access: target(access, params))
+        access = Access(method, Folders(()))
+        try:
+            self._watching.begin()
+        except (WatchLimit, OSError) as error:
+            raise no_room(access, uri, error) from None
+        watch = FolderWatch(self._watching, params, path, access)
+        try:
+            await self._run(method, uri, folders, watch.begin)
+        except BaseException:
+            watch.close()
+            raise
+        return watch
+
+    async def keep_watch(self) -> None:
+        """See `Resources`."""
+        await self._watching.run()
 
     async def _run(
         self, method: str, uri: URI, folders: Sequence[URI], job: Callable[[Access], T]

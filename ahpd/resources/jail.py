@@ -126,6 +126,24 @@ def spot(path: bytes, *, follow: bool = True, partial: bool = False) -> Iterator
         os.close(way.fd)
 
 
+def open_real(path: bytes, flags: int = os.O_RDONLY) -> int:
+    """Open the folder at a real path, none of whose names may be a link by now.
+
+    Raises `Astray`, and `OSError` for a folder that may not be read.
+    """
+    names = [step for step in path.split(b"/") if step]
+    way = _Way()
+    try:
+        way.restart(names[:-1])
+        return os.open(
+            names[-1] if names else b".",
+            flags | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
+            dir_fd=way.fd,
+        )
+    finally:
+        os.close(way.fd)
+
+
 def _walk(way: _Way, path: bytes, follow: bool, partial: bool) -> Spot:
     todo = deque(step for step in path.split(b"/") if step not in (b"", b"."))
     links = swaps = 0

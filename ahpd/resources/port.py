@@ -1,4 +1,4 @@
-"""What the host needs of whoever has the files: `Resources`."""
+"""What the host needs of whoever has the files: `Resources`, and the `Watched` that it gives."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ahpd.protocol.resources import (
+    CreateResourceWatchParams,
+    ResourceChange,
     ResourceCopyParams,
     ResourceDeleteParams,
     ResourceListParams,
@@ -20,6 +22,26 @@ from ahpd.protocol.resources import (
     ResourceWriteParams,
 )
 from ahpd.protocol.uris import URI
+
+
+class Watched(Protocol):
+    """What changes under one file or folder. It outlives the actor that asks it.
+
+    Changes gather whether anybody asks or not, so whoever comes after one that failed is told what
+    happened in between.
+    """
+
+    async def changed(self) -> None:
+        """Wait until `take` has something to give. Cancelled: nothing is lost."""
+        ...
+
+    def take(self, most: int) -> Sequence[ResourceChange]:
+        """At most this many of the changes that have been told to nobody yet, in their order."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it. Sync, and harmless twice."""
+        ...
 
 
 class Resources(Protocol):
@@ -68,4 +90,12 @@ class Resources(Protocol):
 
     async def move(self, params: ResourceMoveParams, folders: Sequence[URI]) -> None:
         """Move or rename (R-13.21)."""
+        ...
+
+    async def watch(self, params: CreateResourceWatchParams, folders: Sequence[URI]) -> Watched:
+        """Watch from now on (RULES 14)."""
+        ...
+
+    async def keep_watch(self) -> None:
+        """Run the part that all watches share, for ever; to be run again after it failed."""
         ...

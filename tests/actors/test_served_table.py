@@ -118,7 +118,9 @@ def test_every_scene_is_of_a_row() -> None:
 
 #: Scenes with real files take real time.
 TIMED = [
-    pytest.param(row, marks=pytest.mark.real_time) if row.name in files.METHODS else row
+    pytest.param(row, marks=pytest.mark.real_time)
+    if row.name in {*files.METHODS, *files.SCENES}
+    else row
     for row in ROWS
 ]
 

@@ -58,6 +58,7 @@ def test_every_key(tmp_path: Path) -> None:
         client_tool_seconds = 7
         client_answer_seconds = 8
         watch_seconds = 9
+        watches = 6
         read_bytes = 1024
         list_entries = 5
         file_seconds = 0.5
@@ -101,6 +102,7 @@ def test_every_key(tmp_path: Path) -> None:
             client_tool_seconds=7.0,
             client_answer_seconds=8.0,
             watch_seconds=9.0,
+            watches=6,
             read_bytes=1024,
             list_entries=5,
             file_seconds=0.5,

@@ -84,10 +84,30 @@ def at(folder: Path, name: str) -> str:
     return f"{folder.as_uri()}/{name}"
 
 
-async def watched_there_only(it: Show) -> Outcome:
-    with refused(-32601):
-        await it.ann.request("createResourceWatch", uri="file:///w")
+async def watched_here_and_there(it: Show) -> Outcome:
+    await changes_here(it)
     return await watched(it)
+
+
+async def changes_here(it: Show) -> None:
+    """The host says what changes in a file of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with refused(-32009):
+            await it.ann.request("createResourceWatch", uri=folder.as_uri())
+        it.host.tables.settings.served = (folder.as_uri(),)
+        own = (await it.ann.request("createResourceWatch", uri=folder.as_uri()))["channel"]
+        assert (await it.ann.subscribe(own))["state"] == {
+            "root": folder.as_uri(),
+            "recursive": False,
+        }
+        (folder / "a").write_text("A")
+        said = (await it.ann.expect_action("resourceWatch/changed", channel=own))["action"]
+        assert said["changes"]["items"] == [{"uri": at(folder, "a"), "type": "added"}]
+        assert "the host's to say" in str(await it.why(changed(), own))
+        await it.ann.notify("unsubscribe", channel=own)
+        await settled()
+        assert it.host.ledger.find(own) is None
 
 
 async def watched(it: Show) -> Outcome:
@@ -97,6 +117,7 @@ async def watched(it: Show) -> Outcome:
 
 
 async def changes(it: Show) -> Outcome:
+    await changes_here(it)
     await watch(it.ann, it.bob)
     await it.ann.subscribe(W)
     await it.bob.subscribe(W)
@@ -110,7 +131,7 @@ REQUESTS: Scenes = {
 
 METHODS: Scenes = {
     **{method: of_anybody(method, params, result) for method, params, result in FORWARDED},
-    "createResourceWatch": watched_there_only,
+    "createResourceWatch": watched_here_and_there,
 }
 
 SCENES: Scenes = {"resourceWatch/changed": changes}
