@@ -9,7 +9,7 @@
 | `watch` | dynamic: `watch/<n>` for each watch on files of this machine | each alone |
 | `watches` | begins and ends watches, relays what clients see change in theirs | started again |
 | `terminals` | dynamic: `terminal/<id>` for each terminal | its process ends, the record stays |
-| `terminal-keeper` | gives actors to terminals that were kept | started again |
+| `terminal-keeper` | gives actors to kept terminals | started again |
 | `sessions` | dynamic: `session/<id>` for each session | |
 | `session/<id>` | `…/session`, `…/annotations`, `…/chat/<n>` | each alone; too often: parked |
 | `catalogue` | which sessions there are | started again, looks at all of them |
