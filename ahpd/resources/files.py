@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -29,9 +29,13 @@ from ahpd.resources.access import Abandoned, Access
 from ahpd.resources.inotify import WatchLimit
 from ahpd.resources.jail import Folders, lineage, plain
 from ahpd.resources.locks import Locks
+from ahpd.resources.port import Found
 from ahpd.resources.threads import Threads
 from ahpd.resources.uris import to_path
 from ahpd.resources.watching import FolderWatch, Watching, no_room, target
+
+if TYPE_CHECKING:
+    from ahpd.resources.finding import Finder
 
 T = TypeVar("T")
 
@@ -57,6 +61,7 @@ class FileResources:
         self._threads = Threads(self._limits.threads, self._limits.within)
         self._locks = Locks()
         self._watching = Watching()
+        self._finder: Finder | None = None
 
     async def request(self, params: ResourceRequestParams, folders: Sequence[URI]) -> None:
         """See `Resources`."""
@@ -140,6 +145,14 @@ class FileResources:
     async def keep_watch(self) -> None:
         """See `Resources`."""
         await self._watching.run()
+
+    async def find(self, typed: str, folders: Sequence[URI], most: int) -> Sequence[Found]:
+        """See `Resources`."""
+        if self._finder is None:
+            from ahpd.resources.finding import Finder  # noqa: PLC0415 - nobody types at the start
+
+            self._finder = Finder()
+        return await self._finder.find(typed, list(map(plain, paths_of(folders))), most)
 
     async def _run(
         self, method: str, uri: URI, folders: Sequence[URI], job: Callable[[Access], T]
