@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -152,7 +153,7 @@ class FileResources:
             from ahpd.resources.finding import Finder  # noqa: PLC0415 - nobody types at the start
 
             self._finder = Finder()
-        return await self._finder.find(typed, list(map(plain, paths_of(folders))), most)
+        return await self._finder.find(typed, paths_of(folders), most)
 
     async def _run(
         self, method: str, uri: URI, folders: Sequence[URI], job: Callable[[Access], T]
@@ -160,7 +161,7 @@ class FileResources:
         """Do it in a thread, among those of the folder that the URI is in as it is spelled."""
         path = plain(to_path(uri, method))
         paths = paths_of(folders)
-        named = set(map(plain, paths))
+        named = set(paths)
         folder = next((above for above in lineage(path) if above in named), None)
         access = Access(method, Folders(paths))
         try:
@@ -171,10 +172,12 @@ class FileResources:
 
 def paths_of(folders: Sequence[URI]) -> list[bytes]:
     """The paths of those that are files of this machine; no other is served."""
-    paths = []
-    for uri in folders:
-        try:
-            paths.append(to_path(uri, "a served folder"))
-        except ProtocolError:
-            continue
-    return paths
+    return [path for path in map(_path_of, folders) if path is not None]
+
+
+@functools.lru_cache(maxsize=4096)
+def _path_of(uri: URI) -> bytes | None:
+    try:
+        return plain(to_path(uri, "a served folder"))
+    except ProtocolError:
+        return None
