@@ -1,28 +1,38 @@
 """Completions: what fits where somebody types (RULES 22). Pure.
 
-``/`` at the start of a message offers the session's commands, ``#chat:`` its other chats. Offsets
-count UTF-16 units, as clients do.
+``/`` at the start of a message offers the session's commands, ``#chat:`` its other chats, ``@`` and
+``#file:`` files. Offsets count UTF-16 units, as clients do.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from actors import customizing
 from actors.summaries import is_worker
 from ahpd.protocol.chat import ChatState, ChatSummary
 from ahpd.protocol.customizations import PromptCustomization, SkillCustomization
-from ahpd.protocol.messages import CompletionItem, MessageChatAttachment, SimpleMessageAttachment
+from ahpd.protocol.messages import (
+    CompletionItem,
+    MessageChatAttachment,
+    MessageResourceAttachment,
+    SimpleMessageAttachment,
+)
 from ahpd.protocol.session import SessionState
 from ahpd.protocol.uris import URI
+from ahpd.resources.port import Found
 
 #: What a client may ask at as soon as it is typed; it may ask anywhere (R-22.6).
-TRIGGERS = ("/", "#")
+TRIGGERS = ("/", "#", "@")
 #: Most chats offered at a time.
 MOST_CHATS = 20
+#: Most files offered at a time.
+MOST_FILES = 50
 
 _CHAT = "#chat:"
+_FILE = "#file:"
+_FILE_WORD = re.compile(r"(?:\A|(?<=\s))[@#]\S*\Z")
 _COMMAND = re.compile(r"\s*(/\S*)\Z")
 _WORD = re.compile(r"(?:\A|(?<=\s))#\S*\Z")
 
@@ -46,6 +56,33 @@ def complete(
     if word is not None:
         return tuple(_chats(session, chats, here, word.group(), _units(before)))
     return ()
+
+
+def file_typed(before: str) -> str | None:
+    """What a file is looked for by, behind the text `before`; None: none is."""
+    match = _FILE_WORD.search(before)
+    if match is None or match.group().startswith(_CHAT):
+        return None
+    word = match.group()
+    if word.startswith(_FILE):
+        return word[len(_FILE) :]
+    return "" if word[0] == "#" and _FILE.startswith(word) else word[1:]
+
+
+def file_items(before: str, found: Sequence[Found]) -> tuple[CompletionItem, ...]:
+    """What is offered for files that fit, the best first."""
+    match = _FILE_WORD.search(before)
+    assert match is not None
+    lead = "@" if match.group()[0] == "@" else _FILE
+    return tuple(
+        _item(
+            f"{lead}{each.label} ",
+            match.group(),
+            _units(before),
+            MessageResourceAttachment(label=each.label, uri=each.uri),
+        )
+        for each in found
+    )
 
 
 def _units(text: str) -> int:
@@ -99,7 +136,10 @@ def _is_other(row: ChatSummary, here: URI) -> bool:
 
 
 def _item(
-    text: str, typed: str, end: int, attachment: SimpleMessageAttachment | MessageChatAttachment
+    text: str,
+    typed: str,
+    end: int,
+    attachment: SimpleMessageAttachment | MessageChatAttachment | MessageResourceAttachment,
 ) -> CompletionItem:
     """The typed word is what the item takes the place of (R-22.4)."""
     return CompletionItem(

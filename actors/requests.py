@@ -42,7 +42,7 @@ from ahpd.protocol.chat import (
     MoveChatResult,
 )
 from ahpd.protocol.errors import ErrorCode, ProtocolError
-from ahpd.protocol.messages import CompletionsParams, CompletionsResult
+from ahpd.protocol.messages import CompletionItem, CompletionsParams, CompletionsResult
 from ahpd.protocol.session import (
     DisposeSessionParams,
     ListSessionsParams,
@@ -215,7 +215,24 @@ async def _completions(connection: Connection, params: CompletionsParams) -> Com
         return CompletionsResult(items=())
     chats = {c.uri: c.state for c in ledger.channels.values() if c.owner == session.uri}
     here = channel.uri if channel.kind == "chat" else session.state.default_chat
-    return CompletionsResult(items=completions.complete(session.state, chats, here, before))
+    items = completions.complete(session.state, chats, here, before)
+    return CompletionsResult(items=items + await _files(connection, session, here, before))
+
+
+async def _files(
+    connection: Connection, session: Channel, here: URI | None, before: str
+) -> tuple[CompletionItem, ...]:
+    """Files in the folders that the chat works in, else in those of the session."""
+    host, typed = connection.host, completions.file_typed(before)
+    if typed is None or host.resources is None:
+        return ()
+    chat = host.ledger.state_of(here, "chat") if here is not None else None
+    named = (chat and chat.working_directories) or session.state.working_directories or ()
+    folders = [uri for uri in named if resources.is_a_place(uri)]
+    if not folders:
+        return ()
+    found = await host.resources.find(typed, folders, completions.MOST_FILES)
+    return completions.file_items(before, found)
 
 
 def _find(connection: Connection, uri: URI, kind: str) -> Channel:
@@ -243,7 +260,7 @@ METHODS: Mapping[str, Served] = {
     "authenticate": Served(authenticate),
     "resolveSessionConfig": Served(resolve, Mode.BESIDE),
     "sessionConfigCompletions": Served(complete, Mode.BESIDE),
-    "completions": Served(_completions),
+    "completions": Served(_completions, Mode.BESIDE),
     "createTerminal": Served(create_terminal, Mode.BESIDE),
     "disposeTerminal": Served(dispose_terminal, Mode.BESIDE),
     "moveChat": Served(_move_chat, Mode.BESIDE),

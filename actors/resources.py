@@ -6,6 +6,7 @@ sessions: whoever may have an agent work in a folder may look into it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -123,15 +124,18 @@ def resources_of(host: Host, method: str) -> Resources:
 
 def folders(host: Host) -> list[URI]:
     """The folders that are served: of the host, and of its sessions, loaded or not."""
-    found = dict.fromkeys(host.settings.served)
+    # Thousands of sessions work in a few folders: each of these is looked at once.
+    named: dict[URI, None] = {}
     for row in (host.catalogue or {}).values():
-        found.update(dict.fromkeys(filter(is_a_place, row.working_directories or ())))
+        if row.working_directories:
+            named.update(dict.fromkeys(row.working_directories))
     for channel in host.ledger.channels.values():
-        if channel.kind == "session":
-            found.update(dict.fromkeys(filter(is_a_place, channel.state.working_directories or ())))
-    return list(found)
+        if channel.kind == "session" and channel.state.working_directories:
+            named.update(dict.fromkeys(channel.state.working_directories))
+    return list(dict.fromkeys([*host.settings.served, *filter(is_a_place, named)]))
 
 
+@functools.lru_cache(maxsize=4096)
 def is_a_place(uri: URI) -> bool:
     """Whether a working directory is a folder: ``file:///`` stands for none (quirk 21)."""
     return is_file(uri) and unquote(uri.partition(":")[2]).strip("/.") not in ("", "localhost")

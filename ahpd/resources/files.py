@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -29,9 +30,13 @@ from ahpd.resources.access import Abandoned, Access
 from ahpd.resources.inotify import WatchLimit
 from ahpd.resources.jail import Folders, lineage, plain
 from ahpd.resources.locks import Locks
+from ahpd.resources.port import Found
 from ahpd.resources.threads import Threads
 from ahpd.resources.uris import to_path
 from ahpd.resources.watching import FolderWatch, Watching, no_room, target
+
+if TYPE_CHECKING:
+    from ahpd.resources.finding import Finder
 
 T = TypeVar("T")
 
@@ -57,6 +62,7 @@ class FileResources:
         self._threads = Threads(self._limits.threads, self._limits.within)
         self._locks = Locks()
         self._watching = Watching()
+        self._finder: Finder | None = None
 
     async def request(self, params: ResourceRequestParams, folders: Sequence[URI]) -> None:
         """See `Resources`."""
@@ -141,13 +147,21 @@ class FileResources:
         """See `Resources`."""
         await self._watching.run()
 
+    async def find(self, typed: str, folders: Sequence[URI], most: int) -> Sequence[Found]:
+        """See `Resources`."""
+        if self._finder is None:
+            from ahpd.resources.finding import Finder  # noqa: PLC0415 - nobody types at the start
+
+            self._finder = Finder()
+        return await self._finder.find(typed, paths_of(folders), most)
+
     async def _run(
         self, method: str, uri: URI, folders: Sequence[URI], job: Callable[[Access], T]
     ) -> T:
         """Do it in a thread, among those of the folder that the URI is in as it is spelled."""
         path = plain(to_path(uri, method))
         paths = paths_of(folders)
-        named = set(map(plain, paths))
+        named = set(paths)
         folder = next((above for above in lineage(path) if above in named), None)
         access = Access(method, Folders(paths))
         try:
@@ -158,10 +172,12 @@ class FileResources:
 
 def paths_of(folders: Sequence[URI]) -> list[bytes]:
     """The paths of those that are files of this machine; no other is served."""
-    paths = []
-    for uri in folders:
-        try:
-            paths.append(to_path(uri, "a served folder"))
-        except ProtocolError:
-            continue
-    return paths
+    return [path for path in map(_path_of, folders) if path is not None]
+
+
+@functools.lru_cache(maxsize=4096)
+def _path_of(uri: URI) -> bytes | None:
+    try:
+        return plain(to_path(uri, "a served folder"))
+    except ProtocolError:
+        return None

@@ -7,7 +7,6 @@ between the look and the watch.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import struct
@@ -60,6 +59,9 @@ class Inotify:
         self.fd = -1
         if not sys.platform.startswith("linux"):
             raise OSError(errno.ENOSYS, "files can be watched on Linux only")
+        import ctypes  # noqa: PLC0415 - nobody watches at the start
+
+        self._ctypes = ctypes
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.fd = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
@@ -70,7 +72,7 @@ class Inotify:
     def add(self, folder: int, mask: int) -> int:
         """Watch an open folder, from now on also for `mask`; the same number for the same one."""
         path = f"/proc/self/fd/{folder}".encode()
-        flags = ctypes.c_uint32(mask | _ONLYDIR | _MASK_ADD)
+        flags = self._ctypes.c_uint32(mask | _ONLYDIR | _MASK_ADD)
         return self._checked(self._libc.inotify_add_watch(self.fd, path, flags))
 
     def remove(self, wd: int) -> None:
@@ -94,7 +96,7 @@ class Inotify:
     def _checked(self, result: int) -> int:
         if result >= 0:
             return result
-        code = ctypes.get_errno()
+        code = self._ctypes.get_errno()
         if code in _LIMITS:
             raise WatchLimit(f"there are no more of the {_LIMITS[code]}")
         raise OSError(code, os.strerror(code))

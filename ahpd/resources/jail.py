@@ -193,10 +193,10 @@ def _walk(way: _Way, path: bytes, follow: bool, partial: bool) -> Spot:
 
 
 class Folders:
-    """The folders that are served; `paths` are absolute, as they were named, links and all."""
+    """The folders that are served; `paths` are `plain`, as they were named, links and all."""
 
     def __init__(self, paths: Iterable[bytes]) -> None:
-        self._named = dict.fromkeys(map(plain, paths))
+        self._named = dict.fromkeys(paths)
         self._real: set[bytes] | None = None
 
     def holds(self, path: bytes) -> bool:

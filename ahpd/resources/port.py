@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from ahpd.protocol.resources import (
     CreateResourceWatchParams,
     ResourceChange,
@@ -22,6 +24,13 @@ from ahpd.protocol.resources import (
     ResourceWriteParams,
 )
 from ahpd.protocol.uris import URI
+
+
+class Found(Struct, frozen=True):
+    """A file that fits what somebody typed: its path from the folder it is in, and its URI."""
+
+    label: str
+    uri: URI
 
 
 class Watched(Protocol):
@@ -98,4 +107,11 @@ class Resources(Protocol):
 
     async def keep_watch(self) -> None:
         """Run the part that all watches share, for ever; to be run again after it failed."""
+        ...
+
+    async def find(self, typed: str, folders: Sequence[URI], most: int) -> Sequence[Found]:
+        """Files in these folders that fit what was typed, the best first; quick, and best effort.
+
+        What is not there or not permitted gives nothing; never fails.
+        """
         ...

@@ -54,9 +54,9 @@ def to_uri(path: bytes) -> URI:
 
 def to_name(raw: bytes) -> str:
     """A file's name as text, see the module's docstring."""
+    if raw.isascii():
+        return raw.decode("ascii")
     text = _STAND_INS.sub(_spelled, raw).decode("utf-8", "surrogateescape")
-    if text.isascii():
-        return text
     return "".join(chr(_BASE + ord(c) - 0xDC00) if "\udc80" <= c <= "\udcff" else c for c in text)
 
 

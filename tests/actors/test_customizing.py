@@ -381,4 +381,4 @@ async def test_offsets_and_kinds_that_make_no_sense() -> None:
 async def test_the_handshake_says_what_triggers_completions() -> None:
     async with running_host() as host:
         result = await (await host.peer("ann")).hello()
-        assert result["completionTriggerCharacters"] == ["/", "#"]
+        assert result["completionTriggerCharacters"] == ["/", "#", "@"]
