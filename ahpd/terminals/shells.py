@@ -73,7 +73,7 @@ def _integrated(shell: str, environment: Mapping[str, str]) -> Line | None:
             return Line(shell, [shell, "--init-file", str(folder / "ahpd.bash"), "-i"], more, nonce)
         case "zsh":
             # It looks for the person's files there, and is sent on to where they are.
-            own = environment.get("ZDOTDIR") or os.path.expanduser("~")
+            own = environment.get("ZDOTDIR") or environment.get("HOME") or os.path.expanduser("~")
             more |= {"ZDOTDIR": str(folder / "zsh"), "AHPD_ZDOTDIR": own}
             return Line(shell, [shell, "-i"], more, nonce)
         case "fish":
