@@ -40,12 +40,12 @@ _OWN: Mapping[str, tuple[Callable[[Resources], Callable[..., Awaitable[Any]]], A
     "resourceRead": (attrgetter("read"), None),
     "resourceList": (attrgetter("list"), None),
     "resourceResolve": (attrgetter("resolve"), None),
-    "resourceWrite": (attrgetter("write"), ResourceWriteResult()),
-    "resourceMkdir": (attrgetter("mkdir"), ResourceMkdirResult()),
-    "resourceDelete": (attrgetter("delete"), ResourceDeleteResult()),
-    "resourceCopy": (attrgetter("copy"), ResourceCopyResult()),
-    "resourceMove": (attrgetter("move"), ResourceMoveResult()),
-    "resourceRequest": (attrgetter("request"), ResourceRequestResult()),
+    "resourceWrite": (attrgetter("write"), ResourceWriteResult),
+    "resourceMkdir": (attrgetter("mkdir"), ResourceMkdirResult),
+    "resourceDelete": (attrgetter("delete"), ResourceDeleteResult),
+    "resourceCopy": (attrgetter("copy"), ResourceCopyResult),
+    "resourceMove": (attrgetter("move"), ResourceMoveResult),
+    "resourceRequest": (attrgetter("request"), ResourceRequestResult),
 }
 
 #: The requests that are served here.
@@ -109,7 +109,7 @@ def is_ours(params: Any) -> bool:
 async def _serve_own(host: Host, method: str, params: Any) -> Any:
     do, nothing = _OWN[method]
     result = await do(resources_of(host, method))(params, folders(host))
-    return nothing if result is None else result
+    return nothing() if result is None else result
 
 
 def resources_of(host: Host, method: str) -> Resources:

@@ -17,7 +17,7 @@ from ahpd.daemon.errors import ConfigError
 from ahpd.journal.port import Kept
 from ahpd.protocol.uris import URI
 from ahpd.resources.files import FileLimits, FileResources
-from ahpd.terminals.pty import PtyTerminals
+from ahpd.terminals.port import Spawn, Terminal, Terminals
 
 if TYPE_CHECKING:
     from ahpd.agents.script import Script
@@ -72,7 +72,7 @@ def build_host(
                 threads=limits.file_threads,
             )
         ),
-        terminals=PtyTerminals(),
+        terminals=_Terminals(),
     )
     host.ledger.room.limit = limits.unkept_bytes
     return host
@@ -93,6 +93,21 @@ def _script(name: str, agent: AgentConfig) -> Script | None:
         return load_script(agent.script)
     except ScriptError as error:
         raise ConfigError(f"the agent {name}: {error}") from None
+
+
+class _Terminals:
+    """`PtyTerminals`, which are imported when the first terminal is made."""
+
+    def __init__(self) -> None:
+        self._made: Terminals | None = None
+
+    async def spawn(self, spawn: Spawn) -> Terminal:
+        """See the port."""
+        if self._made is None:
+            from ahpd.terminals.pty import PtyTerminals  # noqa: PLC0415
+
+            self._made = PtyTerminals()
+        return await self._made.spawn(spawn)
 
 
 def folder_uri(path: Path) -> URI:
