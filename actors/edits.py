@@ -5,12 +5,15 @@ Counted from the results of tool calls in turns that are over, each turn once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from ahpd.protocol.chat import ToolCallResponsePart, Turn
+from ahpd.protocol.chat import ToolCallResponsePart, Turn, Turns
 from ahpd.protocol.common import ChangesSummary, FileEdit
 from ahpd.protocol.tools import ToolCallCompletedState, ToolResultFileEditContent
 from ahpd.protocol.uris import URI
+
+#: What the text of a turn holds in which a file was changed.
+_EDIT = b'"fileEdit"'
 
 
 class Edits:
@@ -25,7 +28,7 @@ class Edits:
         self._files: set[URI] = set()
         self._added = self._removed = 0.0
 
-    def summary(self, turns: Sequence[Turn]) -> ChangesSummary | None:
+    def summary(self, turns: Turns) -> ChangesSummary | None:
         """The counts for these turns; None when they changed no file.
 
         Looks only at those that are new since it was last asked, unless turns were taken away.
@@ -33,7 +36,7 @@ class Edits:
         counted = self._counted
         if counted > len(turns) or (counted and turns[counted - 1] is not self._last):
             self._forget()
-        for edit in edits_of(turns[number] for number in range(self._counted, len(turns))):
+        for edit in edits_of(turns.mentioning(_EDIT, self._counted)):
             self._files.update(side.uri for side in (edit.before, edit.after) if side is not None)
             if edit.diff is not None:
                 self._added += edit.diff.added or 0

@@ -405,6 +405,28 @@ class Turns(Seq["Turn"]):
         for place in range(len(self)):
             yield self[place]
 
+    def mentioning(self, word: bytes, first: int = 0) -> Iterator[Turn]:
+        """The turns from place `first` on, without those whose stored text has no `word` in it.
+
+        Those are not even decoded.
+        """
+        place = first
+        while place < len(self):
+            item: Any = super().__getitem__(place)
+            if item.__class__ is StoredTurns and word not in item.texts:
+                # All that is still of this text, up to its last turn if that is where it was.
+                last = min(item.first + item.texts.count(b"\n"), len(self) - 1)
+                place = (last if super().__getitem__(last) is item else place) + 1
+                continue
+            stored = b""
+            if item.__class__ is StoredTurns:
+                stored = item.text_at(place)
+            elif item.__class__ is StoredTurn:
+                stored = item.text
+            if not stored or word in stored:
+                yield self[place]
+            place += 1
+
     def _decoded(self, place: int, item: StoredTurn | StoredTurns) -> Turn:
         """Decode a turn where it stands: equal for every holder of the buffer."""
         text = item.text if isinstance(item, StoredTurn) else item.text_at(place)
