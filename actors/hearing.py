@@ -36,6 +36,7 @@ _BESIDE_TURNS = (
     | ev.CustomizationsChanged
     | ev.ServerChanged
     | ev.MetaChanged
+    | ev.ConversationNamed
     | ev.BackgroundSet
     | ev.BackgroundGone
     | ev.WorkerSays
@@ -118,6 +119,9 @@ class Hearing:
                 tell(self._session, AgentChanged(event))
             case ev.MetaChanged():
                 tell(self._session, AgentSaysMeta(self._channel.uri, event.meta))
+            case ev.ConversationNamed() if speaker is self.talk:
+                if event.name != self._channel.notes.conversation:
+                    self._channel.note(conversation=event.name)
             case ev.WorkerSays() | ev.WorkerEnded():
                 self._workers.hear(speaker, event)
             case ev.BackgroundSet():
