@@ -61,11 +61,11 @@ class AtWork:
         return [each for each in found if method is None or each.get("method") == method]
 
 
-def rogue(folder: Path, *start: str, limit: int = 64 << 20) -> AcpAgent:
+def rogue(folder: Path, *start: str, limit: int = 64 << 20, name: str = "rogue") -> AcpAgent:
     """The agent that misbehaves; `start` says how."""
     environment = {"ROGUE_HOME": str(folder), "ROGUE_LOG": str(folder / "log")}
     command = (sys.executable, "-S", str(ROGUE), *start)
-    return AcpAgent("rogue", command, environment, "1", limit)
+    return AcpAgent(name, command, environment, "1", limit)
 
 
 def request(folder: Path, conversation: str | None = None) -> OpenRequest:
