@@ -266,6 +266,12 @@ class MetaChanged(Struct, frozen=True):
     meta: Object | None
 
 
+class SettingsChanged(Struct, frozen=True):
+    """The agent itself has set these settings of the chat to other values."""
+
+    values: Object
+
+
 class ConversationNamed(Struct, frozen=True):
     """What the agent itself knows this chat's conversation by.
 
@@ -303,6 +309,7 @@ Event: TypeAlias = (
     | ServerChanged
     | MetaChanged
     | ConversationNamed
+    | SettingsChanged
 )
 
 

@@ -11,20 +11,29 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import trio
-from msgspec import field
+from msgspec import Struct, field
 
-from ahpd.agents.port import AgentFailed, OpenRequest
+from ahpd.agents.port import AgentFailed, ConfigContext, Configuration, OpenRequest
 from ahpd.protocol.discreet import Discreet
+from ahpd.protocol.model import JSON
 from ahpd.protocol.root import AgentCapabilities, AgentInfo, MultipleChatsCapability
+from ahpd.protocol.session import SessionConfigSchema, SessionConfigValueItem
 from ahpd.protocol.uris import URI
 
 if TYPE_CHECKING:
     from ahpd.agents.acp.backend import AcpBackend
+    from ahpd.agents.acp.settings import Setting
 
 #: Bytes of the longest line that is taken from an agent.
 LINE_BYTES = 64 * 1024 * 1024
 
 _CAPABILITIES = AgentCapabilities(multiple_chats=MultipleChatsCapability())
+
+
+class Learned(Struct, eq=False):
+    """What is known of an agent only since it ran: the settings that it offers."""
+
+    settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
 class AcpAgent(Discreet, frozen=True, eq=False):
@@ -41,6 +50,7 @@ class AcpAgent(Discreet, frozen=True, eq=False):
     environment: Mapping[str, str] = field(default_factory=dict)
     version: str = "0"
     line_bytes: int = LINE_BYTES
+    learned: Learned = field(default_factory=Learned)
 
     @property
     def info(self) -> AgentInfo:
@@ -86,13 +96,37 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         process = await start_process(self.command, self.environment, cwd, limit=self.line_bytes)
         backend, is_open = AcpBackend(process, cwd), False
         try:
-            await backend.begin(self.version, others, request.conversation)
+            await backend.begin(self.version, others, request)
+            self.learned.settings = backend.settings
             is_open = True
         finally:
             if not is_open:
                 with trio.CancelScope(shield=True):  # which takes some seconds at most: see `end`
                     await process.end()
         return backend
+
+    async def config_schema(self, context: ConfigContext) -> Configuration:
+        """What the agent's last session could be set to; nothing before it had one. A checkpoint.
+
+        No process is started to find out: that may take seconds, and leave a session behind.
+        """
+        await trio.lowlevel.checkpoint()
+        if not self.learned.settings:
+            return Configuration(SessionConfigSchema(properties={}))
+        from ahpd.agents.acp.settings import configuration  # noqa: PLC0415 - see the module
+
+        return configuration(self.learned.settings)
+
+    async def config_values(
+        self, context: ConfigContext, key: str, query: str
+    ) -> Sequence[SessionConfigValueItem]:
+        """None: an agent says all values at once. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        return ()
+
+    def config_refusal(self, key: str, value: JSON) -> str | None:
+        """None: what fits the schema is the agent's to judge, when it is told."""
+        return None
 
     async def forget(self, request: OpenRequest) -> None:
         """Nothing: what the agent keeps of a conversation is left to it. A checkpoint."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import trio
@@ -25,7 +26,22 @@ from ahpd.agents.acp.handshake import Abilities, Begun
 from ahpd.agents.acp.mapping import Updates, merged
 from ahpd.agents.acp.process import AgentGone, AgentProcess
 from ahpd.agents.acp.prompting import blocks
-from ahpd.agents.acp.rpc import AUTH_REQUIRED, METHOD_NOT_FOUND, Answered, Asked, Link
+from ahpd.agents.acp.rpc import (
+    AUTH_REQUIRED,
+    METHOD_NOT_FOUND,
+    Answered,
+    Asked,
+    Link,
+    RpcFault,
+)
+from ahpd.agents.acp.settings import (
+    MODE,
+    Setting,
+    changed,
+    request_for,
+    settings_of,
+    with_value,
+)
 from ahpd.agents.acp.tolerant import dict_of, text_of
 from ahpd.agents.events import (
     ConversationNamed,
@@ -33,6 +49,7 @@ from ahpd.agents.events import (
     Event,
     Failed,
     Outcome,
+    SettingsChanged,
     Stopped,
     SystemNotice,
     TextChunk,
@@ -40,9 +57,18 @@ from ahpd.agents.events import (
     ToolFinished,
     ToolOutput,
 )
-from ahpd.agents.port import AgentFailed, Answer, EventSink, Permission, Prompt, ServerRequest
+from ahpd.agents.port import (
+    AgentFailed,
+    Answer,
+    EventSink,
+    OpenRequest,
+    Permission,
+    Prompt,
+    ServerRequest,
+)
 from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
+from ahpd.protocol.model import JSON, Object
 
 _log = logging.getLogger("ahpd.agents.acp")
 
@@ -137,6 +163,8 @@ class AcpBackend:
         self._able = Abilities()
         self._session: str | None = None
         self._early: list[dict[str, Any]] = []
+        #: What can be set, with its values.
+        self.settings: Mapping[str, Setting] = {}
         self._turn: _Turn | None = None
         self._asks: dict[str, _Ask] = {}
         self._beside: list[Event] = []
@@ -150,13 +178,17 @@ class AcpBackend:
 
     # ---- its beginning -----------------------------------------------------------------------
 
-    async def begin(self, version: str, others: Sequence[str], conversation: str | None) -> None:
-        """Agree on everything, and begin a conversation or take one up. Raises `AgentFailed`."""
+    async def begin(self, version: str, others: Sequence[str], request: OpenRequest) -> None:
+        """Agree on everything, and begin a conversation or take one up. Raises `AgentFailed`.
+
+        `version` is the host's own, `others` are the working directories besides the first.
+        """
         failed: AgentFailed | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._link.run)
             try:
-                await self._begin(version, others, conversation)
+                await self._begin(version, others, request.conversation)
+                await self._set_all(request.config)
             except AgentFailed as error:  # out of the nursery it would be a group
                 failed = error
             nursery.cancel_scope.cancel("the conversation has begun, or will not")
@@ -175,9 +207,71 @@ class AcpBackend:
             begun = await handshake.new(self._link, self._able, self._cwd, others)
         self._session, self._replays = begun.session, begun.replays
         self._heard_at = trio.current_time()
+        self.settings = settings_of(begun.answer) or {}
         early, self._early = self._early, []
         for params in early:
             self.heard("session/update", params)
+
+    # ---- settings ----------------------------------------------------------------------------
+
+    async def _set_all(self, values: Object) -> None:
+        """Set what is not as it is wanted. What the agent does not take is said in the chat."""
+        for key, value in values.items():
+            setting = self.settings.get(key)
+            if setting is None or setting.value == value:
+                continue
+            method, params = request_for(self._session or "", key, setting, value)
+            try:
+                answer = await self._link.request(method, params, handshake.SET_WITHIN)
+            except RpcFault as fault:
+                self._notice = self._not_set(setting, value, fault)
+            else:
+                self.settings = settings_of(answer) or with_value(self.settings, key, value)
+
+    def configure(self, values: Object) -> None:
+        """See `Tunable`. A setting that the agent does not take goes back to what it was."""
+        for key, value in values.items():
+            setting = self.settings.get(key)
+            if setting is None or setting.value == value or self._link.ended is not None:
+                continue
+            method, params = request_for(self._session or "", key, setting, value)
+            self._link.call(method, params, partial(self._was_set, key, setting, value))
+            self.settings = with_value(self.settings, key, value)
+
+    def _was_set(self, key: str, before: Setting, value: JSON, answer: Answered | None) -> None:
+        if answer is None:
+            return
+        if answer.fault is None:
+            self._take_settings(settings_of(answer.result))
+            return
+        self._notice = self._not_set(before, value, answer.fault)
+        if key in self.settings:
+            self._take_settings(with_value(self.settings, key, before.value))
+
+    def _not_set(self, setting: Setting, value: JSON, fault: RpcFault) -> str:
+        why = handshake.told(fault, self._able)
+        return f"The agent does not take {value!r} for {setting.schema.title}: {why}"
+
+    def _take_settings(self, settings: Mapping[str, Setting] | None) -> None:
+        """The agent says what its settings are now."""
+        if settings is None:
+            return
+        values = changed(self.settings, settings)
+        self.settings = settings
+        if values:
+            self._say_beside([SettingsChanged(values)])
+
+    def _settings_in(self, update: dict[str, Any]) -> None:
+        mode = text_of(update, "currentModeId")
+        match text_of(update, "sessionUpdate"):
+            case "config_option_update":
+                self._take_settings(settings_of(update))
+            case "current_mode_update" if mode is not None and (
+                (known := self.settings.get(MODE)) is not None and known.kind == "mode"
+            ):
+                self._take_settings(with_value(self.settings, MODE, mode))
+            case _:
+                pass
 
     # ---- what the agent says -----------------------------------------------------------------
 
@@ -195,6 +289,7 @@ class AcpBackend:
         if params.get("sessionId") not in (None, self._session):
             return  # of a worker of the agent's, which nobody was told of
         update, turn = dict_of(params, "update"), self._turn
+        self._settings_in(update)
         if turn is not None and turn.listens:
             turn.add(self._updates.in_turn(update))
         else:

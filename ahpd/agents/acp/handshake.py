@@ -18,6 +18,7 @@ VERSION = 1
 INITIALIZE_WITHIN = 60.0
 NEW_WITHIN = 60.0
 LOAD_WITHIN = 120.0
+SET_WITHIN = 20.0
 
 
 class Abilities(Struct, frozen=True):
@@ -31,9 +32,13 @@ class Abilities(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True):
-    """A session of the agent's. `replays`: what was said in it before may still be coming."""
+    """A session of the agent's, and how it was answered.
+
+    `replays`: what was said in it before may still be coming.
+    """
 
     session: str
+    answer: JSON = None
     replays: bool = False
 
 
@@ -45,7 +50,7 @@ async def initialize(link: Link, version: str) -> Abilities:
         "clientCapabilities": {
             "fs": {"readTextFile": False, "writeTextFile": False},
             "terminal": False,
-            "session": {"notices": {}, "compaction": {}},
+            "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
         },
         "clientInfo": {"name": "ahpd", "title": "ahpd", "version": version},
     }
@@ -75,7 +80,7 @@ async def new(link: Link, able: Abilities, cwd: str, others: Sequence[str]) -> B
     session = text_of(result, "sessionId")
     if not session:
         raise AgentFailed("the agent answered session/new without a session")
-    return Begun(session)
+    return Begun(session, result)
 
 
 async def take_up(
@@ -89,13 +94,13 @@ async def take_up(
     ways = [name for name, can in (("resume", able.resumes), ("load", able.loads)) if can]
     for way in ways:
         try:
-            await link.request(f"session/{way}", params, LOAD_WITHIN)
+            result = await link.request(f"session/{way}", params, LOAD_WITHIN)
         except RpcFault as fault:
             if fault.code == METHOD_NOT_FOUND:
                 continue  # advertised is not implemented (hazard 20)
             why = told(fault, able)
             raise AgentFailed(f"the agent cannot go on with the conversation: {why}") from None
-        return Begun(session, replays=True)
+        return Begun(session, result, replays=True)
     return None
 
 

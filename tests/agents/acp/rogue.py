@@ -243,6 +243,7 @@ TURNS: dict[str, Callable[[], None]] = {
     "everything": asks_for_everything,
     "odd": odd_kinds,
     "burst": burst,
+    "sets": lambda: sets_itself(),
     "noise": lambda: write('Welcome to the rogue!\n\n[1, 2]\n{\n{}\n"x"'),
     "nan": lambda: write(
         '{"method":"session/update","params":{"update":{"sessionUpdate":"usage_update",'
@@ -301,6 +302,32 @@ def replay() -> None:
         say("REPLAYED ")
 
 
+VALUES: dict[str, Any] = {"mode": "ask", "model": "small", "think": False}
+MODES = [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]
+MODELS = [{"group": "g", "name": "G", "options": [{"value": each} for each in ("small", "big")]}]
+
+
+def settings() -> dict[str, Any]:
+    """What can be set, in an answer."""
+    if "modes" in START:
+        return {"modes": {"currentModeId": VALUES["mode"], "availableModes": MODES}}
+    if "options" not in START:
+        return {}
+    model = {"id": "model", "name": "Model", "type": "select", "options": MODELS}
+    think = {"id": "think", "name": "Think", "type": "boolean"}
+    odd = {"id": "odd", "name": "Odd", "type": "slider", "currentValue": 3}
+    options = [{**each, "currentValue": VALUES.get(str(each["id"]))} for each in (model, think)]
+    return {"configOptions": [*options, odd]}
+
+
+def sets_itself() -> None:
+    VALUES.update(mode="code", model="big")
+    if "modes" in START:
+        send(**update("current_mode_update", currentModeId="code"))
+    else:
+        send(**update("config_option_update", **settings()))
+
+
 def begin(message: dict[str, Any]) -> None:
     method, request_id = message["method"], message["id"]
     if method == "initialize":
@@ -331,7 +358,18 @@ def begin(message: dict[str, Any]) -> None:
             return
         if "early" in START:
             send(**update("available_commands_update", availableCommands=[{"name": "early"}]))
-        send(id=request_id, result={"sessionId": SESSION})
+        send(id=request_id, result={"sessionId": SESSION, **settings()})
+    elif method == "session/set_mode":
+        VALUES["mode"] = message["params"]["modeId"]
+        send(**update("current_mode_update", currentModeId=VALUES["mode"]))
+        send(id=request_id, result=None)
+    elif method == "session/set_config_option":
+        if message["params"]["value"] == "none":
+            send(id=request_id, error={"code": -32602, "message": "no such model"})
+            return
+        VALUES[message["params"]["configId"]] = message["params"]["value"]
+        send(**update("config_option_update", **settings()))
+        send(id=request_id, result=settings())
     elif method == "session/load":
         if "load-fails" in START:
             send(id=request_id, error={"code": -32002, "message": "Resource not found"})

@@ -53,11 +53,11 @@ def calls(turn: Any) -> list[Any]:
     return [part["toolCall"] for part in turn["responseParts"] if part["kind"] == "toolCall"]
 
 
-async def turn(ann: RawPeer, host: RunningHost, turn_id: str, text: str) -> Any:
+async def turn(ann: RawPeer, host: RunningHost, turn_id: str, text: str, chat: str = C) -> Any:
     """A whole turn, and what is left of it."""
-    await ann.dispatch(C, started(turn_id, text))
+    await ann.dispatch(chat, started(turn_id, text))
     await ending(ann, turn_id, PATIENCE)
-    return state(host)["turns"][-1]
+    return state(host, chat)["turns"][-1]
 
 
 async def test_a_turn_with_a_call_that_somebody_allows(tmp_path: Path) -> None:
