@@ -74,6 +74,8 @@ _log = logging.getLogger("ahpd.agents.acp")
 
 #: Bytes of events that may wait for the turn's task before nothing more is read.
 WAITING_BYTES = 1 << 20
+#: And how many events that belong to no turn.
+WAITING_BESIDE = 1000
 #: A conversation that was taken up is settled when nothing has come for so many seconds, and after
 #: so many in any case: agents may send what was said before after they answered (hazard B31).
 QUIET = 0.3
@@ -169,6 +171,7 @@ class AcpBackend:
         self._asks: dict[str, _Ask] = {}
         self._beside: list[Event] = []
         self._beside_bell = trio.Event()
+        self._beside_taken = trio.Event()
         #: When it said something last; and whether what it says may be of before.
         self._heard_at = 0.0
         self._replays = False
@@ -313,6 +316,9 @@ class AcpBackend:
         """See `Listener`."""
         if self._turn is not None:
             await self._turn.room()
+        while len(self._beside) > WAITING_BESIDE:
+            self._beside_taken = trio.Event()
+            await self._beside_taken.wait()
 
     def _take_back(self, request_id: Any) -> None:
         for row, ask in list(self._asks.items()):
@@ -471,6 +477,7 @@ class AcpBackend:
     async def _pass_on(self, events: EventSink) -> None:
         while True:
             said, self._beside = self._beside, []
+            self._beside_taken.set()
             if said:
                 await events(said)
             elif self._link.ended is not None and self._turn is None:

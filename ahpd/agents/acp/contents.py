@@ -79,7 +79,7 @@ def _block(block: dict[str, Any]) -> Iterator[ToolResultContent]:
             yield ToolResultEmbeddedResourceContent(
                 data=data, content_type=media or "application/octet-stream"
             )
-        case "resource_link" if (uri := text_of(block, "uri")) is not None:
+        case "resource_link" if uri := text_of(block, "uri"):
             yield ToolResultResourceContent(
                 uri=uri, content_type=media, size_hint=number_of(block, "size")
             )
