@@ -83,6 +83,9 @@ SETTLED_WITHIN = 5.0
 #: Updates kept that come before it is known which conversation is ours.
 _EARLY = 10_000
 
+#: The kinds of updates that bring values of settings.
+_SETTINGS = ("config_option_update", "current_mode_update")
+
 _LOST = "The agent could not take up the conversation: it does not know what was said before."
 
 #: How a turn ended that did not just end, by the agent's `stopReason`.
@@ -125,8 +128,9 @@ class _Turn:
         return self.prompted and not self.is_over
 
     def add(self, events: Sequence[Event]) -> None:
-        self.events += events
-        self.weight += sum(_weight(event) for event in events)
+        for event in events:
+            self.events.append(event)
+            self.weight += _weight(event)
         if events:
             self.ring()
 
@@ -292,7 +296,8 @@ class AcpBackend:
         if params.get("sessionId") not in (None, self._session):
             return  # of a worker of the agent's, which nobody was told of
         update, turn = dict_of(params, "update"), self._turn
-        self._settings_in(update)
+        if update.get("sessionUpdate") in _SETTINGS:
+            self._settings_in(update)
         if turn is not None and turn.listens:
             turn.add(self._updates.in_turn(update))
         else:

@@ -57,9 +57,10 @@ def texts(blocks: Sequence[Any]) -> str:
 
 def block_text(block: Any) -> str | None:
     """A content block of a message as text, with links as Markdown; None when it has none."""
+    if isinstance(block, dict) and block.get("type") == "text":  # nearly all there is
+        text = block.get("text")
+        return text if isinstance(text, str) else None
     match text_of(block, "type"):
-        case "text":
-            return text_of(block, "text")
         case "resource_link":
             uri = text_of(block, "uri")
             name = text_of(block, "title") or text_of(block, "name") or uri

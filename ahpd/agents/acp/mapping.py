@@ -53,8 +53,8 @@ class Updates:
 
     def in_turn(self, update: Update) -> Sequence[Event]:
         """What an update means while a turn runs."""
-        kind = text_of(update, "sessionUpdate") or ""
-        handle = _IN_TURNS.get(kind)
+        kind = update.get("sessionUpdate")
+        handle = _IN_TURNS.get(kind) if isinstance(kind, str) else None
         return self.beside(update) if handle is None else tuple(handle(self, update))
 
     def beside(self, update: Update) -> Sequence[Event]:
@@ -87,18 +87,17 @@ class Updates:
     def _text(self, update: Update) -> Iterable[Event]:
         text = block_text(update.get("content"))
         if not text:
-            return
+            return ()
         message = text_of(update, "messageId")
         if message is not None:
             if self._message is not None and message != self._message:
                 text = "\n\n" + text  # another message: it must not run into the last one
             self._message = message
-        yield TextChunk(text)
+        return (TextChunk(text),)
 
     def _thought(self, update: Update) -> Iterable[Event]:
         text = block_text(update.get("content"))
-        if text:
-            yield ThoughtChunk(text)
+        return (ThoughtChunk(text),) if text else ()
 
     def _call(self, update: Update) -> Iterable[Event]:
         self._message = None
