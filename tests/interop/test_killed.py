@@ -22,7 +22,7 @@ async def test_a_conversation_outlives_a_host_that_is_killed(
     log = tmp_path / "log"
     monkeypatch.setenv("ROGUE_HOME", str(tmp_path))
     monkeypatch.setenv("ROGUE_LOG", str(log))
-    command = shlex.join([sys.executable, "-S", str(ROGUE), "loads"])
+    command = shlex.join([sys.executable, "-S", str(ROGUE), "loads", str(log)])
     for number in range(1, 4):
         with daemon(tmp_path, "--agent", f"demo=acp:{command}", "--path", str(tmp_path)) as host:
             async with peer(host.url, wire.connection()) as ann:
@@ -43,14 +43,14 @@ async def test_a_conversation_outlives_a_host_that_is_killed(
             assert [part["content"] for part in each["responseParts"]] == ["Hello\u2028you\u0085."]
     assert log.read_text().count("session/new") == 1
     assert log.read_text().count("session/load") == 2
-    until(lambda: not running(ROGUE))
+    until(lambda: not running(f"{ROGUE}\0loads\0{log}"))
 
 
-def running(program: Path) -> bool:
-    """Whether a process runs that program."""
+def running(command: str) -> bool:
+    """Whether there is a process whose command line has this in it."""
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if str(program).encode() in entry.read_bytes():
+            if command.encode() in entry.read_bytes():
                 return True
         except OSError:
             continue
