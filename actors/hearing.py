@@ -14,8 +14,9 @@ from actors.client_calls import ClientCalls, ClientSilent
 from actors.conversation import Conversation
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import AgentChanged, AgentSaysMeta, Authorize, ChatTitled
+from actors.messages import AgentChanged, AgentSaysMeta, Authorize, ChatConfigured, ChatTitled
 from actors.outputs import OutputDue
+from actors.rules.values import fault
 from actors.run import Engine
 from actors.telling import tell
 from actors.workers import Workers
@@ -36,6 +37,8 @@ _BESIDE_TURNS = (
     | ev.CustomizationsChanged
     | ev.ServerChanged
     | ev.MetaChanged
+    | ev.ConversationNamed
+    | ev.SettingsChanged
     | ev.BackgroundSet
     | ev.BackgroundGone
     | ev.WorkerSays
@@ -118,6 +121,11 @@ class Hearing:
                 tell(self._session, AgentChanged(event))
             case ev.MetaChanged():
                 tell(self._session, AgentSaysMeta(self._channel.uri, event.meta))
+            case ev.ConversationNamed() if speaker is self.talk:
+                if event.name != self._channel.notes.conversation:
+                    self._channel.note(conversation=event.name)
+            case ev.SettingsChanged() if speaker is self.talk:
+                self._set(event)
             case ev.WorkerSays() | ev.WorkerEnded():
                 self._workers.hear(speaker, event)
             case ev.BackgroundSet():
@@ -128,6 +136,20 @@ class Hearing:
                 speaker.hear_beside(event)
             case _:
                 speaker.refuse(event)
+
+    def _set(self, event: ev.SettingsChanged) -> None:
+        """The agent set something: of what its session can be set to, that is said."""
+        session = self._session_state
+        if session is None or session.config is None:
+            return
+        schemas = session.config.schema.properties
+        values = {
+            key: value
+            for key, value in event.values.items()
+            if key in schemas and fault(schemas[key], value) is None
+        }
+        if values:
+            tell(self._session, ChatConfigured(self._channel.uri, values))
 
     # ---- tools of clients --------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ def notes_json(notes: Notes) -> JSON:
         "metas": dict(notes.metas),
         "cut": None if notes.cut is None else list(notes.cut),
         "made": notes.chats_made,
+        "conversation": notes.conversation,
         # They are kept one by one: how many there have to be.
         "attached": len(notes.attached),
     }
@@ -51,6 +52,8 @@ def notes_of(value: Any, heritage: JSON, attached: dict[str, JSON]) -> Notes:
         heritage=Heritage() if heritage is None else heritage_of(heritage),
         attached={key: attached_of(each) for key, each in attached.items()},
         chats_made=value["made"],
+        # Journals of before agents had any lack it.
+        conversation=value.get("conversation"),
     )
 
 

@@ -70,6 +70,8 @@ class Notes(Struct, frozen=True):
     metas: Mapping[str, Object] = field(default_factory=dict)
     #: Of a chat: its agent has still to forget every turn after this one (None in it: all of them).
     cut: tuple[str | None] | None = None
+    #: Of a chat: what its agent itself knows the conversation by.
+    conversation: str | None = None
     #: Of a chat: what it was made from.
     heritage: Heritage = Heritage()
     #: Of a chat: what was attached to messages of it, by the id of the turn or the waiting message.

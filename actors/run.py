@@ -107,7 +107,9 @@ class Engine:
         there is something that it could not work without.
         """
         async with self._opening:
-            wanted, opened = self._request(), self._opened
+            wanted = self._request()
+            self.configure(wanted.config)  # it may not have been told yet
+            opened = self._opened
             if self.backend is None or opened is None or _works_as(wanted) == _works_as(opened):
                 return False
             await self.close()

@@ -64,6 +64,7 @@ def conversation_of(host: Host, chat: Channel) -> OpenRequest:
         selection=chat.notes.heritage.selection,
         attached={key: held for key, held in chat.notes.heritage.attached.items() if key in known},
         customizations=session.customizations or (),
+        conversation=chat.notes.conversation,
     )
 
 

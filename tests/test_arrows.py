@@ -59,6 +59,7 @@ ARROWS = {
     "ahpd.conformance": rule("ahpd.protocol", "ahpd.reducers"),
     "ahpd.journal": edge(),
     "ahpd.agents": edge(),
+    "ahpd.agents.acp": edge("ahpd.agents", "ahpd.transports.lines"),
     "ahpd.terminals": edge(),
     "ahpd.resources": edge(others="pathspec"),
     "ahpd.git": edge(),

@@ -266,6 +266,22 @@ class MetaChanged(Struct, frozen=True):
     meta: Object | None
 
 
+class SettingsChanged(Struct, frozen=True):
+    """The agent itself has set these settings of the chat to other values."""
+
+    values: Object
+
+
+class ConversationNamed(Struct, frozen=True):
+    """What the agent itself knows this chat's conversation by.
+
+    The host keeps it, and gives it to whatever backend is opened for the chat later
+    (`OpenRequest.conversation`), so that the agent goes on with it; None: it knows of none.
+    """
+
+    name: str | None
+
+
 Event: TypeAlias = (
     TextChunk
     | ThoughtChunk
@@ -292,6 +308,8 @@ Event: TypeAlias = (
     | CustomizationsChanged
     | ServerChanged
     | MetaChanged
+    | ConversationNamed
+    | SettingsChanged
 )
 
 

@@ -69,7 +69,8 @@ class OpenRequest(Discreet, frozen=True):
     chat is about (R-9.7 to R-9.10); `attached` holds what the messages of both refer to, by the id
     of the turn. `tokens` are those of the client on whose behalf it is opened, by resource; never
     logged, never stored. `customizations` are the session's as far as they are known, with what
-    people decided about them.
+    people decided about them. `conversation` is what an earlier backend of the chat said that the
+    agent itself knows it by (`ConversationNamed`).
     """
 
     hidden = frozenset({"tokens"})
@@ -84,6 +85,7 @@ class OpenRequest(Discreet, frozen=True):
     attached: Mapping[str, Sequence[Attached]] = field(default_factory=dict)
     tokens: Mapping[str, str] = field(default_factory=dict)
     customizations: Sequence[Customization] = ()
+    conversation: str | None = None
 
 
 class Prompt(Struct, frozen=True):

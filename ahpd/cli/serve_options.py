@@ -34,8 +34,8 @@ _OPTIONS = (
         "--agent",
         "agents",
         multiple=True,
-        metavar="NAME=scripted:FILE",
-        help="An agent that plays a script; repeatable.  [demo, with the built-in script]",
+        metavar="NAME=KIND:WHAT",
+        help="An agent, as scripted:FILE or acp:COMMAND; repeatable.  [demo, a built-in script]",
     ),
     click.option(
         "--path",

@@ -52,10 +52,28 @@ def _seconds(default: float, most: float = 86_400.0) -> Any:
 class AgentConfig:
     """``[agents.NAME]``: an agent that sessions can be started with."""
 
-    #: What drives it: ``scripted`` plays a script.
-    kind: str = _setting("scripted", 'the kind of an agent: "scripted"', lambda v: v == "scripted")
+    #: What drives it: ``scripted`` plays a script, ``acp`` runs a program that speaks ACP.
+    kind: str = _setting(
+        "scripted", 'the kind of an agent: "scripted" or "acp"', lambda v: v in ("scripted", "acp")
+    )
     #: Its script, from the folder of the configuration file; none: the built-in one.
     script: str | None = _setting(None, "the name of a file", bool)
+    #: The program and its arguments.
+    command: tuple[str, ...] = _setting((), "a program and its arguments", bool)
+    #: What is added to the environment that it runs in. It may hold secrets.
+    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+
+    @property
+    def fault(self) -> tuple[str, str] | None:
+        """The key that does not go with the kind, and what was expected; None: all is well."""
+        if self.kind == "acp" and not self.command:
+            return "command", "the program to run, as an array of strings"
+        if self.kind == "acp" and self.script is not None:
+            return "script", "a key that goes with the kind: no script"
+        if self.kind == "scripted" and (self.command or self.env):
+            key = "command" if self.command else "env"
+            return key, 'a key that goes with the kind, which is "scripted"'
+        return None
 
 
 @attrs.frozen

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc
 import functools
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -66,10 +67,13 @@ def _from_folder(config: Config, folder: Path) -> Config:
     def at(name: str) -> str:
         return str(folder / Path(name).expanduser())
 
-    agents = {
-        name: agent if agent.script is None else attrs.evolve(agent, script=at(agent.script))
-        for name, agent in config.agents.items()
-    }
+    def placed(agent: AgentConfig) -> AgentConfig:
+        script = None if agent.script is None else at(agent.script)
+        # A bare name is looked for where programs are.
+        program = [at(each) if "/" in each else each for each in agent.command[:1]]
+        return attrs.evolve(agent, script=script, command=(*program, *agent.command[1:]))
+
+    agents = {name: placed(agent) for name, agent in config.agents.items()}
     return attrs.evolve(config, agents=agents, path=tuple(at(each) for each in config.path))
 
 
@@ -86,12 +90,25 @@ def _converter() -> cattrs.Converter:
     made.register_structure_hook_func(lambda hint: hint == (str | None), _exactly("a string", str))
     made.register_structure_hook_func(lambda hint: hint == tuple[str, ...], _texts)
     made.register_structure_hook_func(_is_mapping, functools.partial(_agents, made))
+    made.register_structure_hook_func(lambda hint: hint == Mapping[str, str], _variables)
     made.register_structure_hook_func(attrs.has, functools.partial(_table, made))
     return made
 
 
 def _is_mapping(hint: Any) -> bool:
     return get_origin(hint) is collections.abc.Mapping
+
+
+def _variables(value: Any, _: Any) -> dict[str, str]:
+    """Environment variables; what a wrong one holds is not shown."""
+    if not isinstance(value, dict):
+        raise _Misfit("a table of strings", _shown(value))
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name:
+            raise _Misfit("the name of an environment variable", _shown(name))
+        if not isinstance(text, str) or "\0" in text:
+            raise _Misfit("a string", "something else", name)
+    return dict(value)
 
 
 def _exactly(expected: str, kind: type) -> _Hook:
@@ -125,10 +142,24 @@ def _agents(made: cattrs.Converter, value: Any, _: Any) -> dict[str, AgentConfig
         try:
             if not is_agent_name(name):
                 raise _Misfit(AGENT_NAME, "another one")
-            found[name] = made.structure(agent, AgentConfig)
+            found[name] = made.structure(_with_words(agent), AgentConfig)
+            fault = found[name].fault
+            if fault is not None:
+                key, expected = fault
+                raise _Misfit(expected, "it" if key in agent else "nothing", key)
         except _Misfit as misfit:
             raise misfit.below(name) from None
     return found
+
+
+def _with_words(agent: Any) -> Any:
+    """A command in one string is split as a shell does it."""
+    if not isinstance(agent, dict) or not isinstance(agent.get("command"), str):
+        return agent
+    try:
+        return {**agent, "command": shlex.split(agent["command"])}
+    except ValueError as error:
+        raise _Misfit("a command", f"one that cannot be split: {error}", "command") from None
 
 
 def _table(made: cattrs.Converter, value: Any, cls: Any) -> Any:

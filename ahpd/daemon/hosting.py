@@ -20,6 +20,7 @@ from ahpd.resources.files import FileLimits, FileResources
 from ahpd.terminals.port import Spawn, Terminal, Terminals
 
 if TYPE_CHECKING:
+    from ahpd.agents.port import Agent
     from ahpd.agents.script import Script
 
 #: The agent of a host that was given none.
@@ -78,10 +79,18 @@ def build_host(
     return host
 
 
-def build_agents(agents: Mapping[str, AgentConfig]) -> list[ScriptedAgent]:
+def build_agents(agents: Mapping[str, AgentConfig]) -> list[Agent]:
     """The agents by name; the built-in one when there are none. Raises `ConfigError`."""
     wanted = agents or {BUILTIN_NAME: AgentConfig()}
-    return [ScriptedAgent(name, _script(name, agent)) for name, agent in wanted.items()]
+    return [_agent(name, agent) for name, agent in wanted.items()]
+
+
+def _agent(name: str, agent: AgentConfig) -> Agent:
+    if agent.kind == "scripted":
+        return ScriptedAgent(name, _script(name, agent))
+    from ahpd.agents.acp.agent import AcpAgent  # noqa: PLC0415 - only with such an agent
+
+    return AcpAgent(name, agent.command, agent.env, __version__)
 
 
 def _script(name: str, agent: AgentConfig) -> Script | None:

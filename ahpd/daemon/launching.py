@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +111,33 @@ def _check(field: attrs.Attribute[Any], value: Any, flag: str) -> Any:
     return value
 
 
-def _agents(texts: Iterable[str]) -> Iterable[tuple[str, AgentConfig]]:
+def _agents(texts: Iterable[str]) -> Iterator[tuple[str, AgentConfig]]:
     for text in texts:
         name, equals, what = text.partition("=")
-        kind, colon, file = what.partition(":")
-        if not (equals and colon and file and kind == "scripted"):
-            raise ConfigError(f"--agent: expected NAME=scripted:FILE, got {text}")
+        kind, colon, rest = what.partition(":")
+        if not (equals and colon and rest.strip() and kind in ("scripted", "acp")):
+            raise ConfigError(
+                f"--agent: expected NAME=scripted:FILE or NAME=acp:COMMAND, got {text}"
+            )
         if not is_agent_name(name):
             raise ConfigError(f"--agent: expected {AGENT_NAME}, got {name}")
-        yield name, AgentConfig(kind=kind, script=file)
+        if kind == "scripted":
+            yield name, AgentConfig(kind=kind, script=rest)
+        else:
+            yield name, AgentConfig(kind=kind, command=_command(rest))
+
+
+def _command(text: str) -> tuple[str, ...]:
+    """A command line as a shell splits it; a program named by a path is taken from here."""
+    import shlex  # noqa: PLC0415 - only with such an agent
+
+    try:
+        program, *arguments = shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"--agent: expected a command, got {text}: {error}") from None
+    if "/" in program:
+        program = str(Path(program).expanduser().absolute())
+    return (program, *arguments)
 
 
 def _path(text: str | None) -> Path | None:

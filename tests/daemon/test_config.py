@@ -46,6 +46,13 @@ def test_every_key(tmp_path: Path) -> None:
         [agents.second]
         kind = "scripted"
         script = "second.json"
+        [agents.third]
+        kind = "acp"
+        command = ["./bin/agent", "--acp"]
+        env = { KEY = "value" }
+        [agents.fourth]
+        kind = "acp"
+        command = "agent 'two words'"
 
         [limits]
         client_queue_bytes = 1048576
@@ -90,6 +97,10 @@ def test_every_key(tmp_path: Path) -> None:
         agents={
             "first": AgentConfig(),
             "second": AgentConfig(script=str(tmp_path / "second.json")),
+            "third": AgentConfig(
+                kind="acp", command=(str(tmp_path / "bin/agent"), "--acp"), env={"KEY": "value"}
+            ),
+            "fourth": AgentConfig(kind="acp", command=("agent", "two words")),
         },
         limits=LimitsConfig(
             client_queue_bytes=1 << 20,
@@ -163,7 +174,20 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ('[log]\nlevel = "loud"', 'log.level: expected one of "debug", "info", "warning", "error"'),
         ("agents = 1", "agents: expected a table of agents by name, got 1"),
         ("[agents]\nx = 1", "agents.x: expected a table, got 1"),
-        ('[agents.x]\nkind = "acp"', 'agents.x.kind: expected the kind of an agent: "scripted"'),
+        (
+            '[agents.x]\nkind = "no"',
+            'agents.x.kind: expected the kind of an agent: "scripted" or "acp"',
+        ),
+        ('[agents.x]\nkind = "acp"', "agents.x.command: expected the program to run"),
+        ('[agents.x]\nkind = "acp"\ncommand = []', "agents.x.command: expected a program"),
+        ('[agents.x]\nkind = "acp"\ncommand = "a \'b"', "agents.x.command: expected a command"),
+        ('[agents.x]\nkind = "acp"\ncommand = "a"\nscript = "b"', "agents.x.script: expected"),
+        ('[agents.x]\ncommand = "a"', "agents.x.command: expected a key that goes with the kind"),
+        ('[agents.x]\nkind = "acp"\ncommand = "a"\nenv = {A = 1}', "agents.x.env.A: expected a s"),
+        (
+            '[agents.x]\nkind = "acp"\ncommand = "a"\nenv = {"=" = "1"}',
+            "agents.x.env: expected the",
+        ),
         ("[agents.x]\nscript = 1", "agents.x.script: expected the name of a file, got 1"),
         ("[agents.Big]", "agents.Big: expected a name of lower-case letters"),
         ('[agents."a b"]', "agents.a b: expected a name of lower-case letters"),
@@ -218,6 +242,23 @@ def test_flags_are_over_the_file(tmp_path: Path) -> None:
         log=LogConfig("debug"),
     )
     assert launch.paths == [Path("y")]
+
+
+def test_an_agent_that_is_a_program_is_given_by_its_command_line() -> None:
+    given = ["a=acp:agent --acp 'two words'", "b=acp:./bin/agent"]
+    agents = make_launch(Flags(agents=given), never).config.agents
+    assert agents == {
+        "a": AgentConfig(kind="acp", command=("agent", "--acp", "two words")),
+        "b": AgentConfig(kind="acp", command=(str(Path("bin/agent").absolute()),)),
+    }
+    host = build_host(Config(agents=agents), seed=0, paths=[])
+    assert [host.agent_of(name).info.description for name in agents] == ["Runs agent (ACP)"] * 2
+    with pytest.raises(ConfigError, match="expected a command, got 'a: No closing quotation"):
+        make_launch(Flags(agents=["a=acp:'a"]), never)
+
+
+def test_what_an_agent_runs_with_is_not_shown() -> None:
+    assert "secret" not in repr(AgentConfig(kind="acp", command=("a",), env={"KEY": "secret"}))
 
 
 def test_the_usual_file_need_not_be_there_but_one_that_is_named_must(

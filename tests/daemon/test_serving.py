@@ -167,7 +167,7 @@ def test_a_port_that_is_taken_is_said_and_no_traceback(tmp_path: Path) -> None:
         (["--connection-token", "a b"], "may hold only letters"),
         (["--connection-token", "a", "--without-connection-token"], "only one of"),
         (["--connection-token-file", "no/such/folder"], "No such file or directory"),
-        (["--agent", "demo"], "--agent: expected NAME=scripted:FILE"),
+        (["--agent", "demo"], "--agent: expected NAME=scripted:FILE or NAME=acp:COMMAND"),
         (["--agent", "Demo=scripted:x"], "begins with a letter"),
         (["--agent", "demo=scripted:missing.json"], "missing.json"),
         (["--path", "missing"], "the path missing cannot be served"),

@@ -1,0 +1,1 @@
+"""Any agent that speaks the Agent Client Protocol (ACP, version 1) over its stdio, as a backend."""

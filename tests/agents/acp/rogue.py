@@ -1,0 +1,398 @@
+"""An agent that speaks ACP and misbehaves as it is told. Nothing but the standard library.
+
+``python rogue.py [START…]``: words that say how it lives. The words of a prompt say what a turn
+does (`TURNS`, in order; a turn then ends with ``end_turn``). What it was sent it writes to the file
+that ``ROGUE_LOG`` names, a line each; what it remembers is in the folder ``ROGUE_HOME``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+START = set(sys.argv[1:])
+HOME = Path(os.environ.get("ROGUE_HOME", "."))
+SESSION = "rogue-1"
+OPTIONS = [
+    {"optionId": "always", "name": "Always", "kind": "allow_always"},
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "maybe", "name": "Maybe", "kind": "who_knows"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
+out = sys.stdout.buffer
+
+
+def write(text: str, end: str = "\n") -> None:
+    out.write((text + end).encode("utf-8", "surrogatepass"))
+    out.flush()
+
+
+def send(**message: Any) -> None:
+    write(json.dumps({"jsonrpc": "2.0", **message}))
+
+
+def update(kind: str, /, session: str = SESSION, **fields: Any) -> dict[str, Any]:
+    body = {"sessionUpdate": kind, **fields}
+    return {"method": "session/update", "params": {"sessionId": session, "update": body}}
+
+
+def say(text: str, session: str = SESSION, **more: Any) -> None:
+    content = {"type": "text", "text": text}
+    send(**update("agent_message_chunk", session=session, content=content, **more))
+
+
+def call(kind: str, call_id: str, /, **fields: Any) -> None:
+    send(**update(kind, toolCallId=call_id, **fields))
+
+
+def log(line: str) -> None:
+    name = os.environ.get("ROGUE_LOG")
+    if name:
+        with Path(name).open("a") as file:
+            file.write(line.strip() + "\n")
+
+
+def read() -> dict[str, Any]:
+    """The next message; ends the program with its input, if it cares for that."""
+    line = sys.stdin.readline()
+    if not line:
+        if "deaf-to-eof" in START:
+            time.sleep(3600)
+        sys.exit(0)
+    log(line)
+    message: dict[str, Any] = json.loads(line)
+    return message
+
+
+class Cancelled(Exception):
+    pass
+
+
+def ask(call_id: str, /, request_id: Any = "ask-ü", **fields: Any) -> str:
+    """Ask for permission and wait; what was chosen, or ``cancelled``."""
+    params = {
+        "sessionId": SESSION,
+        "toolCall": {"toolCallId": call_id, **fields},
+        "options": OPTIONS,
+    }
+    send(id=request_id, method="session/request_permission", params=params)
+    return str(answer(request_id).get("outcome", {}).get("optionId", "cancelled"))
+
+
+def answer(request_id: Any) -> dict[str, Any]:
+    cancelled = False
+    while True:
+        message = read()
+        if message.get("method") == "session/cancel":
+            cancelled = True
+        elif "method" not in message and message["id"] == request_id:
+            if cancelled:
+                raise Cancelled
+            found: dict[str, Any] = message.get("result") or message["error"]
+            return found
+
+
+def until_cancelled() -> None:
+    while read().get("method") != "session/cancel":
+        pass
+    raise Cancelled
+
+
+DIFF = {"type": "diff", "path": "a.txt", "oldText": "old\nsame\n", "newText": "new\nsame\n"}
+
+
+def text_content(text: str) -> list[dict[str, Any]]:
+    return [{"type": "content", "content": {"type": "text", "text": text}}]
+
+
+def usual_order() -> None:
+    call("tool_call", "c1", title="Preparing", kind="edit", status="pending", rawInput={})
+    call("tool_call_update", "c1", title="Edit a.txt", rawInput={"path": "a.txt"}, content=[DIFF])
+    chosen = ask("c1", title="Edit a.txt")
+    if chosen in ("yes", "always"):
+        call("tool_call_update", "c1", _meta={"x": 1})
+        call("tool_call_update", "c1", status="completed", content=[DIFF, *text_content("ok")])
+    else:
+        call("tool_call_update", "c1", status="failed", content=text_content("rejected"))
+    say(f"chose {chosen}")
+
+
+def asks_first() -> None:
+    chosen = ask("c2", title="Run it", kind="execute", rawInput={"command": "ls"})
+    call("tool_call", "c2", title="Run it", kind="execute", status="in_progress")
+    call("tool_call_update", "c2", status="completed", rawOutput={"output": "a.txt"})
+    say(f"chose {chosen}")
+
+
+def only_updates() -> None:
+    chosen = ask("c3", title="Write b", kind="edit", content=[{**DIFF, "oldText": None}])
+    if chosen != "no":
+        call("tool_call_update", "c3", status="completed", content=text_content("done"))
+    say(f"chose {chosen}")
+
+
+def asks_as_pending() -> None:
+    chosen = ask("pending", title="Run", rawInput={"command": "ls"})
+    call("tool_call", "c4", title="Run ls", status="in_progress")
+    call("tool_call_update", "c4", status="completed", content=text_content("listed"))
+    say(f"chose {chosen}")
+
+
+def left_open() -> None:
+    call("tool_call", "running", title="Runs", status="in_progress")
+    call("tool_call", "waiting", title="Waits", status="pending")
+
+
+def grows() -> None:
+    call("tool_call", "g", title="Grows", kind="execute", status="in_progress")
+    for length in range(1, 200):
+        call("tool_call_update", "g", content=text_content("x" * length))
+    call("tool_call_update", "g", status="completed")
+
+
+def takes_back() -> None:
+    params = {"sessionId": SESSION, "toolCall": {"toolCallId": "b"}, "options": OPTIONS}
+    send(id=0, method="session/request_permission", params=params)
+    send(method="$/cancel_request", params={"requestId": 0})
+    answer(0)
+    say("taken back")
+
+
+def asks_for_everything() -> None:
+    for number, method in enumerate(("fs/read_text_file", "terminal/create", "_vendor/x", "zzz")):
+        request_id: Any = (number, "s-1", 1.5, "s-1")[number]
+        send(id=request_id, method=method, params={"path": "/etc/passwd"})
+        say(str(answer(request_id).get("code")))
+    send(method="_vendor/y", params=[1])
+    send(method="zzz/note")
+    send(id=12345, result={})
+    send(id="never", error="text")
+
+
+def odd_kinds() -> None:
+    send(**update("never_heard_of", content={}))
+    send(**update("agent_message_chunk", content={"type": "hologram"}))
+    send(**update("agent_message_chunk"))
+    send(**update("tool_call"))
+    send(**update("plan", entries=[{"content": "Look", "status": "in_progress"}, 7]))
+    send(**update("current_mode_update", currentModeId="code"))
+    send(**update("session_info_update", updatedAt="2030-01-01"))
+    send(**update("session_info_update", title="A title"))
+    send(**update("usage_update", used=5, size=10, cost={"amount": 0.5, "currency": "EUR"}))
+    send(**update("available_commands_update", availableCommands=[{"name": "go"}, {"no": 1}]))
+    send(**update("available_commands_update", availableCommands=[{"name": "go"}]))
+    send(method="session/update", params={"sessionId": SESSION})
+    send(method="session/update")
+    say("child", session="rogue-1-sub")
+
+
+def fails_at_once() -> None:
+    time.sleep(0.05)
+    sys.stderr.write("\x1b[31mout of luck\n")
+    sys.stderr.flush()
+    os._exit(3)
+
+
+def closes_its_output() -> None:
+    os.close(1)
+    time.sleep(3600)
+
+
+def leaves_an_orphan() -> None:
+    subprocess.Popen(["sleep", "3600"], stdin=subprocess.DEVNULL)
+    say("last words")
+    os._exit(1)
+
+
+def ends_without_a_newline() -> None:
+    content = {"type": "text", "text": "end"}
+    write(json.dumps(update("agent_message_chunk", content=content)), end="")
+    os._exit(0)
+
+
+def two_messages() -> None:
+    say("one", messageId="1")
+    say("two", messageId="2")
+
+
+def burst() -> None:
+    messages = [
+        {"jsonrpc": "2.0", **update("agent_message_chunk", content={"type": "text", "text": each})}
+        for each in ("a", "b", "c")
+    ]
+    write("\n".join(json.dumps(each) for each in messages))
+
+
+TURNS: dict[str, Callable[[], None]] = {
+    "hello": lambda: say("Hello\u2028you\u0085."),
+    "usual": usual_order,
+    "first": asks_first,
+    "updates": only_updates,
+    "pending": asks_as_pending,
+    "open": left_open,
+    "grows": grows,
+    "back": takes_back,
+    "everything": asks_for_everything,
+    "odd": odd_kinds,
+    "burst": burst,
+    "sets": lambda: sets_itself(),
+    "noise": lambda: write('Welcome to the rogue!\n\n[1, 2]\n{\n{}\n"x"'),
+    "nan": lambda: write(
+        '{"method":"session/update","params":{"update":{"sessionUpdate":"usage_update",'
+        '"used":NaN,"size":1e999}}}'
+    ),
+    "half": lambda: say("half \ud83d"),
+    "huge": lambda: say("x" * (5 << 20)),
+    "too-huge": lambda: say("x" * (300 << 10)),
+    "messages": two_messages,
+    "die": fails_at_once,
+    "close": closes_its_output,
+    "orphan": leaves_an_orphan,
+    "wait": until_cancelled,
+    "hang": lambda: time.sleep(3600),
+    "no-newline": ends_without_a_newline,
+}
+
+
+def turn(request: dict[str, Any]) -> None:
+    request_id, blocks = request["id"], request["params"]["prompt"]
+    words = blocks[0]["text"].split()
+    with (HOME / "said").open("a") as file:
+        file.write(blocks[0]["text"] + "\n")
+    if "refuse" in words:
+        error = {"code": -32000, "message": "Log in", "data": {"authMethods": [{"id": "web"}]}}
+        send(id=request_id, error=error)
+        return
+    if "fail" in words:
+        send(id=request_id, error={"code": -32603, "message": "Internal", "data": "disk full"})
+        return
+    try:
+        for word in words:
+            if word in TURNS:
+                TURNS[word]()
+    except Cancelled:
+        if "late" in words:
+            for number in range(5):
+                say(f"late {number} ")
+                time.sleep(0.02)
+            call("tool_call", "late", title="Late", status="in_progress")
+        stop = "end_turn" if "lies" in words else "cancelled"
+        send(id=request_id, result={"stopReason": stop})
+        return
+    reason = next((each[5:] for each in words if each.startswith("stop=")), "end_turn")
+    usage = {"inputTokens": 3, "outputTokens": 4}
+    send(result={"stopReason": reason, "usage": usage}, id=request_id)
+    if "after" in words:
+        say("after the end")
+        call("tool_call_update", "running", status="completed")
+
+
+def replay() -> None:
+    said = HOME / "said"
+    for line in said.read_text().splitlines() if said.exists() else ():
+        send(**update("user_message_chunk", content={"type": "text", "text": line}))
+        say("REPLAYED ")
+
+
+VALUES: dict[str, Any] = {"mode": "ask", "model": "small", "think": False}
+MODES = [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]
+MODELS = [{"group": "g", "name": "G", "options": [{"value": each} for each in ("small", "big")]}]
+
+
+def settings() -> dict[str, Any]:
+    """What can be set, in an answer."""
+    if "modes" in START:
+        return {"modes": {"currentModeId": VALUES["mode"], "availableModes": MODES}}
+    if "options" not in START:
+        return {}
+    model = {"id": "model", "name": "Model", "type": "select", "options": MODELS}
+    think = {"id": "think", "name": "Think", "type": "boolean"}
+    odd = {"id": "odd", "name": "Odd", "type": "slider", "currentValue": 3}
+    options = [{**each, "currentValue": VALUES.get(str(each["id"]))} for each in (model, think)]
+    return {"configOptions": [*options, odd]}
+
+
+def sets_itself() -> None:
+    VALUES.update(mode="code", model="big")
+    if "modes" in START:
+        send(**update("current_mode_update", currentModeId="code"))
+    else:
+        send(**update("config_option_update", **settings()))
+
+
+def begin(message: dict[str, Any]) -> None:
+    method, request_id = message["method"], message["id"]
+    if method == "initialize":
+        if "dies" in START:
+            sys.stderr.write("no key\n" * 20_000)
+            sys.exit(1)
+        if "chatty" in START:
+            write("this program is no longer maintained")
+            sys.exit(0)
+        if "silent" in START:
+            time.sleep(3600)
+        version = 2 if "new-version" in START else 1
+        able: dict[str, Any] = {"promptCapabilities": {"image": True}}
+        if "resumes" in START:
+            able["sessionCapabilities"] = {"resume": {}}
+        if "loads" in START:
+            able["loadSession"] = True
+        methods = [{"id": "web", "name": "Browser", "description": "opens a page"}]
+        result = {
+            "protocolVersion": version,
+            "agentCapabilities": able,
+            "authMethods": methods,
+        }
+        send(id=request_id, result=result)
+    elif method == "session/new":
+        if "needs-auth" in START:
+            send(id=request_id, error={"code": -32000, "message": "Authentication required"})
+            return
+        if "early" in START:
+            send(**update("available_commands_update", availableCommands=[{"name": "early"}]))
+        send(id=request_id, result={"sessionId": SESSION, **settings()})
+    elif method == "session/set_mode":
+        VALUES["mode"] = message["params"]["modeId"]
+        send(**update("current_mode_update", currentModeId=VALUES["mode"]))
+        send(id=request_id, result=None)
+    elif method == "session/set_config_option":
+        if message["params"]["value"] == "none":
+            send(id=request_id, error={"code": -32602, "message": "no such model"})
+            return
+        VALUES[message["params"]["configId"]] = message["params"]["value"]
+        send(**update("config_option_update", **settings()))
+        send(id=request_id, result=settings())
+    elif method == "session/load":
+        if "load-fails" in START:
+            send(id=request_id, error={"code": -32002, "message": "Resource not found"})
+            return
+        replay()
+        send(id=request_id, result=None)
+        threading.Timer(0.1, replay).start()
+    elif method == "session/prompt":
+        turn(message)
+    else:
+        send(id=request_id, error={"code": -32601, "message": "Method not found"})
+
+
+def main() -> None:
+    if "deaf-to-term" in START:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "parent" in START:
+        subprocess.Popen(["sleep", "3600"], stdin=subprocess.DEVNULL)
+    while True:
+        message = read()
+        if "method" in message and "id" in message:
+            begin(message)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Recordings of real agents, played to a host: every turn ends once, and all frames are right."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ahpd.agents.acp.agent import AcpAgent
+from tests.actors.support import ENDINGS, C, S, actions, approved, ending, started
+from tests.agents.acp.support import PATIENCE
+from tests.agents.acp.test_on_a_host import session, state
+from tests.harness import RawPeer
+from tests.interop.player import frames
+
+FRAMES = Path(__file__).parents[3] / "shared" / "acp" / "frames"
+RECORDINGS = sorted(FRAMES.glob("*.txt")) if FRAMES.is_dir() else []
+
+pytestmark = pytest.mark.real_time
+
+
+def test_there_are_recordings() -> None:
+    if not RECORDINGS:
+        pytest.skip("there are no recordings beside the project")
+    assert any(method == "session/prompt" for each in RECORDINGS for method in asked(each))
+
+
+def asked(recording: Path) -> list[str]:
+    """The methods that the agent was asked, in their order."""
+    return [
+        each["method"]
+        for way, each in frames(recording)
+        if way == ">" and "method" in each and "id" in each
+    ]
+
+
+async def play(ann: RawPeer, turn_id: str) -> str:
+    """A turn in which everything is approved; how it ended."""
+    await ann.dispatch(C, started(turn_id, "Go on"))
+    while True:
+        message = await ann.wait(
+            lambda it: (
+                it.get("method") == "action"
+                and it["params"]["action"]["type"] in (*ENDINGS, "chat/toolCallReady")
+            ),
+            PATIENCE,
+        )
+        action = message["params"]["action"]
+        if action["type"] in ENDINGS:
+            ann.inbox.insert(0, message)
+            return str((await ending(ann, turn_id, PATIENCE))["type"])
+        if "confirmed" not in action:
+            await ann.dispatch(C, approved(turn_id, action["toolCallId"]))
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=[each.stem for each in RECORDINGS])
+async def test_a_recording(recording: Path, tmp_path: Path) -> None:
+    player = Path(__file__).with_name("player.py")
+    agent = AcpAgent("puppet", (sys.executable, "-S", str(player), str(recording)))
+    prompts = asked(recording).count("session/prompt")
+    async with session(agent, tmp_path) as (host, ann):
+        if state(host, S)["lifecycle"] == "failed":
+            assert state(host, S)["creationError"]["message"]
+            return
+        for number in range(prompts):
+            ended = await play(ann, f"t{number}")
+            assert [each["type"] for each in actions(ann, C) if each["type"] in ENDINGS] == []
+            if ended == "chat/error":
+                break  # a process that has ended is played from its beginning
+        turns = state(host)["turns"]
+        assert [each["id"] for each in turns] == [f"t{number}" for number in range(len(turns))]
+        for each in turns:
+            for part in each["responseParts"]:
+                if part["kind"] == "toolCall":
+                    assert part["toolCall"]["status"] in ("completed", "cancelled")
