@@ -404,7 +404,8 @@ SERVED = {
     "disposeSession", "createChat", "disposeChat", "moveChat", "fetchTurns", "resourceRequest",
     "resourceRead", "resourceWrite", "resourceList", "resourceCopy", "resourceMove",
     "resourceDelete", "resourceResolve", "resourceMkdir", "createResourceWatch", "completions",
-    "authenticate", "resolveSessionConfig", "sessionConfigCompletions",
+    "authenticate", "resolveSessionConfig", "sessionConfigCompletions", "createTerminal",
+    "disposeTerminal",
 }  # fmt: skip
 
 
