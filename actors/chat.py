@@ -27,7 +27,7 @@ import trio
 from actors import mailboxes
 from actors.answers import answers_in
 from actors.attaching import attach, attached_to, detach, hand_on
-from actors.authenticating import held_for
+from actors.authenticating import held_for, say_needs
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
 from actors.commanding import Job, command_in, run_command
@@ -400,6 +400,8 @@ class Chat(Actor[Incoming]):
         if turn is not None and turn.id == run.turn_id:
             self._queue_held = isinstance(message.outcome, Failed)
             self._end_turn(message.outcome)
+            if isinstance(message.outcome, Failed):
+                say_needs(self._host, self._channel, message.outcome)
         self._hearing.release()
         if message.broken:
             await self._drop_agent(message.outcome)

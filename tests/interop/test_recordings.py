@@ -35,6 +35,10 @@ def asked(recording: Path) -> list[str]:
     ]
 
 
+#: What an agent asks people by.
+ASKS = ("chat/toolCallReady", "chat/inputRequested")
+
+
 async def play(ann: RawPeer, turn_id: str) -> str:
     """A turn in which everything is approved; how it ended."""
     await ann.dispatch(C, started(turn_id, "Go on"))
@@ -42,7 +46,7 @@ async def play(ann: RawPeer, turn_id: str) -> str:
         message = await ann.wait(
             lambda it: (
                 it.get("method") == "action"
-                and it["params"]["action"]["type"] in (*ENDINGS, "chat/toolCallReady")
+                and it["params"]["action"]["type"] in (*ENDINGS, *ASKS)
             ),
             PATIENCE,
         )
@@ -50,6 +54,10 @@ async def play(ann: RawPeer, turn_id: str) -> str:
         if action["type"] in ENDINGS:
             ann.inbox.insert(0, message)
             return str((await ending(ann, turn_id, PATIENCE))["type"])
+        if action["type"] == "chat/inputRequested":
+            answer = {"requestId": action["request"]["id"], "response": "decline"}
+            await ann.dispatch(C, {"type": "chat/inputCompleted", **answer})
+            continue
         if "confirmed" not in action:
             await ann.dispatch(C, approved(turn_id, action["toolCallId"]))
 

@@ -191,7 +191,6 @@ def odd_kinds() -> None:
     send(**update("available_commands_update", availableCommands=[{"name": "go"}]))
     send(method="session/update", params={"sessionId": SESSION})
     send(method="session/update")
-    say("child", session="rogue-1-sub")
 
 
 def fails_at_once() -> None:
