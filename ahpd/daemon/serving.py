@@ -16,7 +16,14 @@ from ahpd.daemon.errors import CannotServe, ConfigError
 from ahpd.daemon.hosting import build_host
 from ahpd.daemon.keeping import journal_in
 from ahpd.daemon.launch import Launch
-from ahpd.daemon.listeners import Announcement, Announcer, Port, UnixListener, WebSocketListener
+from ahpd.daemon.listeners import (
+    Announcement,
+    Announcer,
+    LookListener,
+    Port,
+    UnixListener,
+    WebSocketListener,
+)
 from ahpd.daemon.running import (
     Boot,
     Wrap,
@@ -130,6 +137,7 @@ class _Daemon:
             self._wrap,
             self._boot,
         )
+        look = listener_spec("look", LookListener, self._host, self._folder.look)
         announcement = Announcement(
             self._endpoint,
             self._folder.endpoint,
@@ -143,7 +151,7 @@ class _Daemon:
             self._host,
             self._journal,
             self._boot,
-            listeners_spec(websocket, unix),
+            listeners_spec(websocket, unix, look),
             announcer,
         )
 

@@ -10,6 +10,7 @@ was killed never matters.
 | `token` | the connection token of the TCP listener |
 | `journal.db` | everything that a restart has to find again (`ahpd.journal`) |
 | `ahpd.sock` | the Unix socket |
+| `look.sock` | the socket of `ahpd ps` and `ahpd attach` |
 | `endpoint.json` | `url`, `unix`, `pid`, `version`, `started`: while clients are taken |
 | `launch.json` | `arguments` and `folder` of the last start, for ``ahpd restart`` |
 | `daemon.log` | what a daemon started by ``ahpd start`` says |
@@ -78,6 +79,11 @@ class StateFolder:
     def socket(self) -> Path:
         """See the module."""
         return self.path / "ahpd.sock"
+
+    @property
+    def look(self) -> Path:
+        """See the module."""
+        return self.path / "look.sock"
 
     @property
     def endpoint(self) -> Path:
