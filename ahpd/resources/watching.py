@@ -330,8 +330,12 @@ class FolderWatch:
                         self._tree.begin(fd, None)
                     finally:
                         os.close(fd)
-            except (WatchLimit, OSError, Astray) as error:
+            except WatchLimit as error:
                 raise no_room(access, self._named, error) from None
+            except Astray as error:  # it was there a moment ago
+                raise access.failed(self._named, error.code) from None
+            except OSError as error:
+                raise access.failed(self._named, error.errno or errno.EIO) from None
             finally:
                 self._pause = self._check_open
 
