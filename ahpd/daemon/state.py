@@ -113,10 +113,11 @@ class StateFolder:
             raise StateError(f"the state folder {self.path}: {error.strerror}") from None
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> Iterator[bool]:
         """Make the folder and be its one daemon for the length of the block.
 
-        Raises `AlreadyRunning`, and `StateError` when the folder cannot be used.
+        Gives whether the last one was killed. Raises `AlreadyRunning`, and `StateError` when the
+        folder cannot be used.
         """
         self.make()
         try:
@@ -129,10 +130,11 @@ class StateFolder:
                 os.ftruncate(fd, 0)
                 os.pwrite(fd, b"%d\n" % os.getpid(), 0)
                 # What a daemon that was killed left behind; nobody else can be using it now.
+                was_killed = self.endpoint.exists()
                 self.endpoint.unlink(missing_ok=True)
             except OSError as error:
                 raise StateError(f"the state folder {self.path}: {error.strerror}") from None
-            yield
+            yield was_killed
         finally:
             # The file stays: one that is removed while another daemon waits for it locks nothing.
             os.close(fd)
