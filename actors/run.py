@@ -101,6 +101,11 @@ class Engine:
         self.opened = 0
         self.waits = Waits()
 
+    @property
+    def pid(self) -> int | None:
+        """The process that the backend lives in, if it has one."""
+        return getattr(self.backend, "pid", None)
+
     async def open(self) -> Backend:
         """The backend, opened if there is none. Raises `AgentFailed`."""
         async with self._opening:

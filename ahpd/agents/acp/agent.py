@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ahpd.agents.acp.process import AgentProcess
     from ahpd.agents.acp.signin import Grant
 
+#: A variable of the environment that tells a program's host from others: see `leftovers`.
+MARK = "AHPD_AGENT_OF"
 #: Bytes of the longest line that is taken from an agent.
 LINE_BYTES = 64 * 1024 * 1024
 

@@ -159,6 +159,11 @@ class AcpBackend:
     def _reader(self, prefix: str) -> Updates:
         return Updates(self._where.cwd, self._services.shown, prefix)
 
+    @property
+    def pid(self) -> int:
+        """Its process, which may have ended."""
+        return self._process.pid
+
     # ---- its beginning -----------------------------------------------------------------------
 
     async def begin(self, grant: Grant, config: Object) -> None:
