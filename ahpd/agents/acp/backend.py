@@ -107,7 +107,7 @@ _REPLAYED = (
     "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call",
     "tool_call_update",
 )  # fmt: skip
-_NOTICES = ("notice", "compaction_update")
+_LATE = ("agent_message_chunk", "notice", "compaction_update")
 _MOST_NOTICES = 20
 
 #: What is served in any case.
@@ -328,13 +328,18 @@ class AcpBackend:
 
     def _hear_between(self, update: dict[str, Any]) -> None:
         """What belongs to no turn that runs, and yet is said to people."""
-        kind = update.get("sessionUpdate")
+        kind, turn = update.get("sessionUpdate"), self._turn
         if self._replays and kind in _REPLAYED:
             self._replays_late = True
-        elif self._hears_between and kind == "agent_message_chunk":
+        elif kind not in _LATE or not self._hears_between:
+            return
+        elif turn is not None and turn.is_over:  # right behind its end
+            if not turn.cancelled:
+                turn.add(self._updates.in_turn(update))
+        elif kind == "agent_message_chunk":
             self._between += block_text(update.get("content")) or ""
             self._between = self._between[-BETWEEN:]
-        elif self._hears_between and kind in _NOTICES and len(self._notices) < _MOST_NOTICES:
+        elif len(self._notices) < _MOST_NOTICES:
             said = self._updates.in_turn(update)
             self._notices += [str(each.content) for each in said if isinstance(each, SystemNotice)]
 

@@ -172,6 +172,8 @@ class AgentProcess:
                     await stream.aclose()
             with trio.move_on_after(KILL_WITHIN, shield=True):
                 await self._process.wait()  # or it stays a zombie
+                while self._group_lives():
+                    await trio.sleep(_LOOK_EVERY)
             if self._process.returncode is None:
                 _log.warning("agent %d: does not end, not even by SIGKILL", self.pid)
 
