@@ -13,6 +13,7 @@ from actors.dormant import Dormant
 from actors.ledger import Ledger
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
+from actors.share import Share
 from actors.subscriptions import Listener, Subscriptions
 from ahpd.agents.port import Agent
 from ahpd.protocol.frame import Frame, frame
@@ -104,6 +105,8 @@ class Host(Struct, eq=False):
     terminals: Terminals | None = None
     #: Terminals whose processes are just being started: no list has them yet.
     starting: set[URI] = field(default_factory=set)
+    #: How much output they may have under way.
+    share: Share = field(default_factory=Share)
     #: Watches on files of this machine, by channel.
     own_watches: dict[URI, OwnWatch] = field(default_factory=dict)
     #: Watches on clients' files: the channel, and the client that watches.

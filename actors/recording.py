@@ -6,8 +6,8 @@ each other: a state in it is that after the last of its envelopes, and an id is 
 were used if and only if the envelope that used it is in this batch or an earlier one.
 
 A channel's state is written when it is opened, when a turn of it has ended, and when the actions
-since the last time are as long as the state was: so that what has to be reduced again at a start
-stays bounded, and writing states costs no more than writing actions.
+since the last time are as long as the state was (a terminal's: four times as long): so that what
+has to be reduced again at a start stays bounded, and writing states costs no more than actions do.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from ahpd.protocol.session import SessionState
 
 #: Actions shorter than this (bytes) are no reason to write a state.
 LEAST = 64 << 10
+#: How many times as long as the state was the actions have to be, by the channel's kind: those of a
+#: terminal are output that is mostly forgotten by then.
+_TIMES = {"terminal": 4}
 #: Envelopes that leave the replay window before the journal is told.
 SWEEP = 256
 
@@ -212,7 +215,8 @@ def _turns(channel: Channel) -> int:
 def _wants_state(channel: Channel, before: _Known, after: _Known) -> bool:
     if before.notes is None:
         return True  # it is new
-    return _turns(channel) != before.turns or after.since >= max(LEAST, before.size)
+    times = _TIMES.get(channel.kind, 1)
+    return _turns(channel) != before.turns or after.since >= times * max(LEAST, before.size)
 
 
 def _facts(channel: Channel, known: _Known, unsure: set[str] | None) -> ChannelFacts | None:
