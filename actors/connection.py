@@ -90,6 +90,9 @@ WIND_DOWN_WITHIN = 5.0
 #: and that the last answers may take to be written.
 FLUSH_WITHIN = 1.0
 
+#: Seconds that a journal which fails may take to work again before requests are refused.
+FAILING_WITHIN = 2.0
+
 #: Tries to have a session loaded over which the catalogue fails; it may be the session's fault.
 WAKES = 3
 
@@ -379,6 +382,11 @@ class Connection(Actor[Incoming]):
                 self.unsubscribe(canonical(uri))
 
     async def _request(self, message: Request) -> None:
+        if (why := await self._failing()) is not None:
+            # Past the queue, where answers wait for the journal; nothing of it was begun.
+            error = ProtocolError(ErrorCode.INTERNAL_ERROR, f"{message.method}: {why}")
+            self.outbox.put(frame(failure(message.id, error)))
+            return
         try:
             served, params = self._admit(message)
             if served.mode is Mode.BESIDE:
@@ -389,6 +397,19 @@ class Connection(Actor[Incoming]):
             await self._answer(served, message, params)
         except ProtocolError as error:
             self._fail(message.id, error)
+
+    async def _failing(self) -> str | None:
+        """Why nothing can be kept, and so nothing be begun, when that lasts (hazard B38)."""
+        ledger = self.host.ledger
+        if ledger.failing is None:
+            return None
+        works = trio.Event()
+        ledger.post(works.set)
+        with trio.move_on_after(FAILING_WITHIN):
+            await works.wait()
+        if ledger.failing is None:
+            return None
+        return f"the host can keep nothing now, so it begins nothing: {ledger.failing}"
 
     async def _answer(self, served: Served, message: Request, params: Any) -> None:
         """Exactly one answer, whatever the handler does (R-1.9)."""

@@ -69,6 +69,11 @@ class Program:
         line, _, self._heard = self._heard.partition(b"\n")
         return json.loads(line)
 
+    def running(self) -> None:
+        """It still is. Raises `BenchFailed` if not."""
+        if (code := self._process.poll()) is not None:
+            raise BenchFailed(f"{self._name} ended with code {code}")
+
     def go(self) -> float:
         """Let it go on; the time."""
         assert self._process.stdin is not None

@@ -34,6 +34,8 @@ _TIME_SIZE = len(b'"content":"') + 16 + 1
 _ROOM = 1 << 20
 #: Seconds between two looks when there is much to read: the host has the processor meanwhile.
 _LOOK = 0.001
+#: Seconds between two signs of life: a silent peer that answers no ping is given up.
+_SIGN = 10.0
 #: Bytes that the kernel takes for a connection that is not read.
 _STALLED_BYTES = 4096
 
@@ -149,7 +151,12 @@ class _Counter:
             poll.register(descriptor, select.EPOLLIN)
         unhurried = not self.job["times"]
         wanted, left = self.job["count"], len(waiting)
+        sign = time.monotonic() + _SIGN
         while left:
+            if time.monotonic() > sign:
+                sign += _SIGN
+                for reading in readings:
+                    reading.socket.pong()
             events = poll.poll(STUCK)
             if not events:
                 counts = sorted(each.count for each in readings)

@@ -70,6 +70,7 @@ def soak(*, quick: bool, minutes: float = 10.0) -> list[Row]:
         begun = time.monotonic()
         while (now := time.monotonic()) < begun + 60 * size.minutes:
             next(work)
+            reading.program.running()
             seen.pings.append(_timed(lambda: pinger.request("ping")))
             seen.bare.append(_timed(lambda: _round_trip(plain)))
             seen.memory.append((now - begun, resident(host.pid)))

@@ -82,6 +82,10 @@ class WebSocket:
             elif opcode != _PONG:
                 return payload
 
+    def pong(self) -> None:
+        """Say that somebody is here, without having been asked (RFC 6455, 5.5.3)."""
+        self.socket.sendall(_masked(0x80 | _PONG, b""))
+
     def close(self) -> None:
         """Let go of it, without a word."""
         self.socket.close()

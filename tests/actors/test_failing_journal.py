@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 import trio
 
+from actors.connection import FAILING_WITHIN
 from actors.room import Room
+from actors.sequencer import RETRY_AT_MOST
 from ahpd.agents.events import Done, TextChunk
 from ahpd.journal.port import Batch, JournalDamaged, JournalFailed
 from tests.actors.support import C, at_work, ending, room, started, types
 from tests.harness import PuppetAgent, SlowJournal, running_host
+from tests.harness.peer import Refused
 
 PIECE = "x" * 1000
 
@@ -105,3 +109,38 @@ async def test_room_is_waited_for_by_all_who_bring_more() -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert sorted(came) == ["a", "b"]
     await hall.wait()  # at once
+
+
+async def test_b38_a_request_is_told_that_nothing_can_be_kept() -> None:
+    """Somebody who comes now learns why nothing happens; what they asked for is not done later."""
+    journal = FullJournal()
+    async with running_host(journal=journal) as host:
+        ann = await room(host)
+        journal.fault = JournalFailed("the disk is full: j cannot grow")
+        await ann.dispatch(C, {"type": "chat/isReadChanged", "isRead": False})
+        other = "ahp-session:/other"
+        with pytest.raises(Refused, match=r"createSession: the host can keep nothing .* j cannot"):
+            await ann.request("createSession", channel=other)
+        bob = await host.peer("bob")
+        with pytest.raises(Refused, match="initialize: the host can keep nothing now"):
+            await bob.hello()
+        journal.fault = None
+        await trio.sleep(RETRY_AT_MOST + 1)
+        await bob.hello()
+        assert host.ledger.find(other) is None
+        await ann.request("createSession", channel=other)
+        assert types(ann, C).count("chat/isReadChanged") == 1
+
+
+async def test_b38_a_short_pause_refuses_nobody() -> None:
+    journal = FullJournal()
+    async with running_host(journal=journal) as host:
+        ann = await room(host)
+        journal.fault = JournalFailed("the disk is full: j cannot grow")
+        await ann.dispatch(C, {"type": "chat/isReadChanged", "isRead": False})
+        await trio.sleep(FAILING_WITHIN / 4)
+        assert host.ledger.failing is not None
+        asked = await ann.call("createSession", channel="ahp-session:/other")
+        await trio.sleep(FAILING_WITHIN / 4)
+        journal.fault = None
+        await ann.answer_to(asked)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 
-from ahpd.bench import measures
+from ahpd.bench import measures, readers
 from ahpd.bench.processes import BenchFailed
 from ahpd.bench.readers import MARK, verified
 from ahpd.bench.report import Aim, Row, verdict
-from ahpd.bench.sockets import texts
+from ahpd.bench.sockets import WebSocket, texts
 from ahpd.cli import bench, exits
 from ahpd.cli.group import run
 from ahpd.protocol.frame import Frame
@@ -40,6 +41,18 @@ def test_the_start_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_a_stream_is_measured_and_verified(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "single", "--quick"]) in (exits.OK, exits.FAULTS)
     assert "delivered to 1 subscriber" in capsys.readouterr().out
+
+
+def test_a_reader_shows_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers no ping, and whoever is silent beside that is given up after a while."""
+    monkeypatch.setattr(readers, "_SIGN", 0.0)
+    here, there = socket.socketpair()
+    peer = WebSocket.__new__(WebSocket)
+    peer.socket, peer.received = here, bytearray()
+    with here, there:
+        there.sendall(MARK)
+        readers._Counter({"times": False, "count": 1}).read([readers._Reading(peer)])
+        assert there.recv(100) == bytes((0x8A, 0x80, 0, 0, 0, 0))  # a masked pong that says nothing
 
 
 def test_something_has_to_be_named(capsys: pytest.CaptureFixture[str]) -> None:
