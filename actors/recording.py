@@ -5,9 +5,9 @@ known of the channels besides, and now and then a channel's state. Taken in one 
 each other: a state in it is that after the last of its envelopes, and an id is among those that
 were used if and only if the envelope that used it is in this batch or an earlier one.
 
-A channel's state is written when it is opened, when a turn or its process has ended, and when actions
-since the last time are as long as the state was (a terminal's: many times as long): so that what
-has to be reduced again at a start stays bounded, and writing states costs no more than actions do.
+A channel's state is written when it is opened, when a turn or its process has ended, and when the
+actions since the last time are as long as the state was (a terminal's: many times as long): so that
+what has to be reduced again at a start stays bounded, and states cost no more than actions do.
 """
 
 from __future__ import annotations
