@@ -90,6 +90,7 @@ def _without_holes() -> None:
         "stop": "ahpd.cli.stop",
         "status": "ahpd.cli.status",
         "restart": "ahpd.cli.restart",
+        "ps": "ahpd.cli.ps",
         "demo": "ahpd.cli.demo",
         "sessions": "ahpd.cli.sessions",
         "ask": "ahpd.cli.ask",
