@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import click
@@ -51,11 +52,7 @@ def command(
 
 
 def _uri(place: str) -> str:
-    if place.lower().startswith("file:"):
-        return place
-    from ahpd.resources.uris import to_uri  # noqa: PLC0415
-
-    return to_uri(os.fsencode(os.path.abspath(place)))
+    return place if place.lower().startswith("file:") else Path(os.path.abspath(place)).as_uri()
 
 
 def _as_text(found: Any) -> str:
