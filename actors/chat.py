@@ -223,6 +223,11 @@ class Chat(Actor[Incoming]):
     # ---- what it is --------------------------------------------------------------------------
 
     @property
+    def pid(self) -> int | None:
+        """The process of its agent, if that has one."""
+        return self._engine.pid
+
+    @property
     def _state(self) -> ChatState:
         state: ChatState = self._channel.state
         return state

@@ -87,6 +87,11 @@ class Recorder:
             since=since,
         )
 
+    def size_of(self, channel: Channel) -> int | None:
+        """Bytes of its state as it was last written, and of its actions since; None: never was."""
+        known = self._known.get(channel.key)
+        return None if known is None else known.size + known.since
+
     # ---- before the write ----------------------------------------------------------------------
 
     def take(self, items: Iterable[object]) -> Taken:

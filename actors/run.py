@@ -32,7 +32,15 @@ from actors.outputs import weight
 from actors.room import Room
 from actors.waits import Waits
 from ahpd.agents.events import Event, Failed, Outcome, Stopped, ToolFinished, ToolOutput, WorkerSays
-from ahpd.agents.port import Agent, AgentFailed, Answer, Backend, OpenRequest, Prompt, Tunable
+from ahpd.agents.port import (
+    Agent,
+    AgentFailed,
+    Answer,
+    Backend,
+    OpenRequest,
+    Prompt,
+    Tunable,
+)
 from ahpd.protocol.model import Object
 from ahpd.protocol.uris import URI
 from supervisors import Helper, Ref, SendRefused
@@ -91,6 +99,11 @@ class Engine:
         #: How many backends there have been.
         self.opened = 0
         self.waits = Waits()
+
+    @property
+    def pid(self) -> int | None:
+        """The process that the backend lives in, if it has one."""
+        return getattr(self.backend, "pid", None)
 
     async def open(self) -> Backend:
         """The backend, opened if there is none. Raises `AgentFailed`."""

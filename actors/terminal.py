@@ -79,6 +79,11 @@ class Terminal(Actor[Incoming]):
         #: The command that runs, and since when (ms).
         self._command: tuple[str, float] | None = None
 
+    @property
+    def pid(self) -> int | None:
+        """The process that runs on it, if one does."""
+        return getattr(self._process, "pid", None)
+
     async def on_start(self) -> None:
         """Begin to listen to the process; without one, say that it ended."""
         self._desk = Desk(self._host, self._channel, self.ref)

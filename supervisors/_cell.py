@@ -114,6 +114,11 @@ class Cell:
         return self.watchers
 
     @property
+    def is_supervisor(self) -> bool:
+        """Whether a supervisor is at this path, running or not."""
+        return isinstance(self.spec.start, SupervisorSpec)
+
+    @property
     def driver(self) -> Driver | None:
         """The running supervisor at this path, if it is one."""
         return self.life.supervisor if self.life is not None else None

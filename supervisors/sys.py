@@ -17,9 +17,11 @@ from typing import Any
 import trio
 from msgspec import Struct
 
+from supervisors._actor import Actor
 from supervisors._cell import Cell
 from supervisors._contain import raised_by
 from supervisors._exits import Exit, ExitKind
+from supervisors._glance import Glance, glance_at, phase_of
 from supervisors._mailbox import MailboxStats
 from supervisors._probe import Predicate, Probe, Sink, TraceEvent, TraceKind
 from supervisors._ref import Ref
@@ -28,21 +30,26 @@ from supervisors._system import System, await_frames
 from supervisors.errors import ActorGone
 
 __all__ = [
+    "Glance",
     "HelperInfo",
     "Inspection",
     "TraceEvent",
     "TraceKind",
+    "actor_at",
     "break_when",
+    "glance",
     "held",
     "inspect",
     "inspect_all",
     "keep",
     "kill",
+    "paths",
     "resume",
     "step",
     "stream",
     "suspend",
     "trace",
+    "waits_at",
 ]
 
 
@@ -95,6 +102,33 @@ def inspect_all(system: System) -> list[Inspection]:
     """All actors and supervisors of a tree, sorted by path. Sync."""
     cells = [system.registry.get(path) for path in system.registry.under("")]
     return [_inspect(cell) for cell in cells if cell is not None]
+
+
+def paths(system: System, under: str = "") -> list[str]:
+    """The paths of all actors and supervisors below one, sorted; of all for ``""``. Sync."""
+    return system.registry.under(under)
+
+
+def glance(system: System, path: str) -> Glance | None:
+    """The figures of one actor or supervisor, in passing; None when nothing is there. Sync."""
+    cell = system.registry.get(path)
+    return None if cell is None else glance_at(cell)
+
+
+def actor_at(system: System, path: str) -> Actor[Any] | None:
+    """The object that is the actor at a path now; None when none runs. Sync.
+
+    Only for reading: between two of its messages, or what cannot change in the middle of one.
+    """
+    cell = system.registry.get(path)
+    return cell.life.actor if cell is not None and cell.life is not None else None
+
+
+def waits_at(system: System, path: str) -> tuple[str, ...]:
+    """Where its task waits now, outermost frame first; empty when none runs. Sync."""
+    cell = system.registry.get(path)
+    life = cell.life if cell is not None else None
+    return tuple(await_frames(life.task)) if life is not None else ()
 
 
 def suspend(ref: Ref[Any]) -> None:
@@ -266,7 +300,7 @@ def _inspect(cell: Cell) -> Inspection:
         kind="supervisor" if cell.driver is not None else runner.kind,
         supervisor=cell.parent,
         spec=cell.spec,
-        phase=_phase(cell),
+        phase=phase_of(cell),
         incarnation=cell.incarnation,
         restarts=cell.restarts,
         since=life.since if life is not None else None,
@@ -290,14 +324,6 @@ def _inspect(cell: Cell) -> Inspection:
         last_exit=cell.last_exit,
         state=_state(cell),
     )
-
-
-def _phase(cell: Cell) -> str:
-    if cell.life is None:
-        return cell.settled.value if cell.settled is not None else "not started"
-    if cell.probe is not None and cell.probe.suspended:
-        return "suspended"
-    return "running" if cell.life.is_ready else "starting"
 
 
 def _state(cell: Cell) -> object:

@@ -68,16 +68,21 @@ ARROWS = {
     "actors": rule(
         "supervisors", "ahpd", "ahpd.protocol", "ahpd.reducers", *PORTS, others="trio attrs msgspec"
     ),
+    "ahpd.inspection": rule(
+        "supervisors", "actors", "ahpd.protocol", "ahpd.reducers", *PORTS,
+        others="trio msgspec jsonpath greenback",
+    ),
     "ahpd.daemon": rule(
         "supervisors", "actors", "ahpd", "ahpd.protocol", "ahpd.reducers", "ahpd.journal",
         "ahpd.agents", "ahpd.terminals", "ahpd.resources", "ahpd.git", "ahpd.transports",
+        "ahpd.inspection",
         others="trio attrs cattrs msgspec platformdirs",
     ),
     "ahpd.bench": rule("ahpd", "ahpd.protocol", others="trio trio_websocket attrs orjson"),
     "ahpd.cli": rule(
         "ahpd", "ahpd.bench", "ahpd.daemon", "ahpd.client", "ahpd.conformance", "ahpd.protocol",
-        "ahpd.transports", "supervisors.sys",
-        others="trio attrs cattrs click rich platformdirs",
+        "ahpd.transports", "supervisors.sys", "ahpd.inspection.names",
+        others="trio attrs cattrs click rich platformdirs prompt_toolkit",
     ),
 }  # fmt: skip
 

@@ -28,13 +28,19 @@ BUILTIN_NAME = "demo"
 
 
 def build_host(
-    config: Config, *, seed: int, paths: Iterable[Path], kept: Kept | None = None
+    config: Config,
+    *,
+    seed: int,
+    paths: Iterable[Path],
+    kept: Kept | None = None,
+    mark: str | None = None,
 ) -> Host:
     """A host as `config` has it, not running yet; `seed` makes the ids it hands out.
 
     It goes on from what was `kept`.
 
-    `paths` are the folders that are served. Blocks for the agents' files. Raises `ConfigError`.
+    `paths` are the folders that are served; agents' programs bear the `mark`. Blocks for the
+    agents' files. Raises `ConfigError`.
     """
     limits = config.limits
     settings = Settings(
@@ -54,10 +60,11 @@ def build_host(
         scrollback=limits.terminal_scrollback,
         terminal_input_bytes=limits.terminal_input_bytes,
         served=tuple(folder_uri(path) for path in paths),
+        grants=config.grants,
         version=__version__,
     )
     host = make_host(
-        build_agents(config.agents),
+        build_agents(config.agents, mark),
         wall=time.time,
         steady=time.monotonic,
         seed=seed,
@@ -79,18 +86,19 @@ def build_host(
     return host
 
 
-def build_agents(agents: Mapping[str, AgentConfig]) -> list[Agent]:
+def build_agents(agents: Mapping[str, AgentConfig], mark: str | None = None) -> list[Agent]:
     """The agents by name; the built-in one when there are none. Raises `ConfigError`."""
     wanted = agents or {BUILTIN_NAME: AgentConfig()}
-    return [_agent(name, agent) for name, agent in wanted.items()]
+    return [_agent(name, agent, mark) for name, agent in wanted.items()]
 
 
-def _agent(name: str, agent: AgentConfig) -> Agent:
+def _agent(name: str, agent: AgentConfig, mark: str | None) -> Agent:
     if agent.kind == "scripted":
         return ScriptedAgent(name, _script(name, agent))
-    from ahpd.agents.acp.agent import AcpAgent  # noqa: PLC0415 - only with such an agent
+    from ahpd.agents.acp.agent import MARK, AcpAgent  # noqa: PLC0415 - only with such an agent
 
-    return AcpAgent(name, agent.command, agent.env, __version__)
+    marks = {} if mark is None else {MARK: mark}
+    return AcpAgent(name, agent.command, {**agent.env, **marks}, __version__)
 
 
 def _script(name: str, agent: AgentConfig) -> Script | None:

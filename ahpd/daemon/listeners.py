@@ -6,6 +6,7 @@ that fails too often is parked, and the other ways in stay open.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ from ahpd.transports import unix, websocket
 from ahpd.transports.port import Transport
 from ahpd.transports.upgrade import Admission
 from supervisors import Actor
+
+_log = logging.getLogger("ahpd.daemon")
 
 
 class _Started:
@@ -137,6 +140,36 @@ class UnixListener(_Refuser):
         except (unix.SocketPathError, OSError) as error:
             if not _refuse(self, f"cannot listen on {self._path}: {error}"):
                 raise
+            started.started()
+
+
+class LookListener(Actor[None]):
+    """Lets the command line look inside, on a socket of its own, which no other part can hold up.
+
+    The host serves its clients without it too: when the socket cannot be made, that is logged.
+    """
+
+    kind = "listener"
+
+    def __init__(self, host: Host, path: Path) -> None:
+        self._host = host
+        self._path = path
+
+    async def on_start(self) -> None:
+        """Listen."""
+        started = _Started()
+        self.spawn(self._listen, started, name="listen")
+        await started.event.wait()
+
+    async def _listen(self, started: _Started) -> None:
+        """Helper: until the actor ends."""
+        from ahpd.inspection.service import Inspector  # noqa: PLC0415 - not before clients
+
+        inspector = Inspector(self.system, self._host)
+        try:
+            await unix.serve_unix(inspector.serve, self._path, task_status=started)
+        except (unix.SocketPathError, OSError) as error:
+            _log.error("nobody can look inside: cannot listen on %s: %s", self._path, error)
             started.started()
 
 

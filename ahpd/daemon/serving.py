@@ -16,7 +16,14 @@ from ahpd.daemon.errors import CannotServe, ConfigError
 from ahpd.daemon.hosting import build_host
 from ahpd.daemon.keeping import journal_in
 from ahpd.daemon.launch import Launch
-from ahpd.daemon.listeners import Announcement, Announcer, Port, UnixListener, WebSocketListener
+from ahpd.daemon.listeners import (
+    Announcement,
+    Announcer,
+    LookListener,
+    Port,
+    UnixListener,
+    WebSocketListener,
+)
 from ahpd.daemon.running import (
     Boot,
     Wrap,
@@ -43,13 +50,22 @@ def serve(launch: Launch) -> str:
     # What a process that hangs is doing: kill -USR1 has it print the stacks of all threads.
     faulthandler.register(signal.SIGUSR1)
     folder = StateFolder(launch.state_dir or default_folder())
-    with folder.held():
+    with folder.held() as was_killed:
         token = _token(launch, folder)
         logs.set_up(
             launch.config.log.level, lambda text: auth.redact(text).replace(token or "\0", "***")
         )
         with journal_in(folder, launch.config) as (journal, kept), captured(launch) as wrap:
-            host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch), kept=kept)
+            mark = str(folder.path.resolve())
+            host = build_host(
+                launch.config,
+                seed=new_seed(),
+                paths=served_paths(launch),
+                kept=kept,
+                mark=mark,
+            )
+            if was_killed:
+                _end_leftovers(mark)
             _remember(launch, folder)
             return trio.run(_Daemon(launch, folder, host, token, journal=journal, wrap=wrap).run)
 
@@ -61,6 +77,12 @@ def _remember(launch: Launch, folder: StateFolder) -> None:
         write_private(folder.launch, how)
     except OSError as error:
         raise CannotServe(f"cannot write {folder.launch}: {error.strerror}") from None
+
+
+def _end_leftovers(mark: str) -> None:
+    from ahpd.agents.acp.leftovers import end_leftovers  # noqa: PLC0415 - seldom wanted
+
+    end_leftovers(mark)
 
 
 def _token(launch: Launch, folder: StateFolder) -> str | None:
@@ -130,6 +152,7 @@ class _Daemon:
             self._wrap,
             self._boot,
         )
+        look = listener_spec("look", LookListener, self._host, self._folder.look)
         announcement = Announcement(
             self._endpoint,
             self._folder.endpoint,
@@ -143,7 +166,7 @@ class _Daemon:
             self._host,
             self._journal,
             self._boot,
-            listeners_spec(websocket, unix),
+            listeners_spec(websocket, unix, look),
             announcer,
         )
 

@@ -10,6 +10,7 @@ was killed never matters.
 | `token` | the connection token of the TCP listener |
 | `journal.db` | everything that a restart has to find again (`ahpd.journal`) |
 | `ahpd.sock` | the Unix socket |
+| `look.sock` | the socket of `ahpd ps` and `ahpd attach` |
 | `endpoint.json` | `url`, `unix`, `pid`, `version`, `started`: while clients are taken |
 | `launch.json` | `arguments` and `folder` of the last start, for ``ahpd restart`` |
 | `daemon.log` | what a daemon started by ``ahpd start`` says |
@@ -80,6 +81,11 @@ class StateFolder:
         return self.path / "ahpd.sock"
 
     @property
+    def look(self) -> Path:
+        """See the module."""
+        return self.path / "look.sock"
+
+    @property
     def endpoint(self) -> Path:
         """See the module."""
         return self.path / "endpoint.json"
@@ -107,10 +113,11 @@ class StateFolder:
             raise StateError(f"the state folder {self.path}: {error.strerror}") from None
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> Iterator[bool]:
         """Make the folder and be its one daemon for the length of the block.
 
-        Raises `AlreadyRunning`, and `StateError` when the folder cannot be used.
+        Gives whether the last one was killed. Raises `AlreadyRunning`, and `StateError` when the
+        folder cannot be used.
         """
         self.make()
         try:
@@ -123,10 +130,11 @@ class StateFolder:
                 os.ftruncate(fd, 0)
                 os.pwrite(fd, b"%d\n" % os.getpid(), 0)
                 # What a daemon that was killed left behind; nobody else can be using it now.
+                was_killed = self.endpoint.exists()
                 self.endpoint.unlink(missing_ok=True)
             except OSError as error:
                 raise StateError(f"the state folder {self.path}: {error.strerror}") from None
-            yield
+            yield was_killed
         finally:
             # The file stays: one that is removed while another daemon waits for it locks nothing.
             os.close(fd)

@@ -31,10 +31,17 @@ _LONGEST = _HEAD.size + 256
 #: Bytes read at a time: some thousand events.
 _PORTION = 256 << 10
 
-_LIMITS = {
-    errno.ENOSPC: "watches that the kernel allows a user (fs.inotify.max_user_watches)",
-    errno.EMFILE: "watchers that the kernel allows a user (fs.inotify.max_user_instances)",
-}
+#: What is said when there is no room. A container may have limits of its own beside the machine's,
+#: under the second names.
+NO_WATCHES = (
+    "there are no more of the watches that the kernel allows a user"
+    " (sysctl fs.inotify.max_user_watches, user.max_inotify_watches)"
+)
+NO_WATCHERS = (
+    "there are no more of the watchers that the kernel allows a user"
+    " (sysctl fs.inotify.max_user_instances, user.max_inotify_instances)"
+)
+_LIMITS = {errno.ENOSPC: NO_WATCHES, errno.EMFILE: NO_WATCHERS}
 
 
 class WatchLimit(Exception):
@@ -98,5 +105,5 @@ class Inotify:
             return result
         code = self._ctypes.get_errno()
         if code in _LIMITS:
-            raise WatchLimit(f"there are no more of the {_LIMITS[code]}")
+            raise WatchLimit(_LIMITS[code])
         raise OSError(code, os.strerror(code))

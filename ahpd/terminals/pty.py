@@ -203,6 +203,11 @@ class PtyTerminal:
 
     # ---- output ---------------------------------------------------------------------------------
 
+    @property
+    def pid(self) -> int:
+        """Its process, which may have ended."""
+        return self._process.pid
+
     async def read(self) -> Sequence[Piece]:
         """See the port."""
         await trio.lowlevel.checkpoint()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -22,7 +23,9 @@ async def test_a_conversation_outlives_a_host_that_is_killed(
     log = tmp_path / "log"
     monkeypatch.setenv("ROGUE_HOME", str(tmp_path))
     monkeypatch.setenv("ROGUE_LOG", str(log))
-    command = shlex.join([sys.executable, "-S", str(ROGUE), "loads", str(log)])
+    rogue = shlex.join([sys.executable, "-S", str(ROGUE), "loads", str(log)])
+    # It outlives the end of its input, as some do.
+    command = shlex.join(["sh", "-c", f"{rogue}; exec sleep 100001.{os.getpid()}"])
     for number in range(1, 4):
         with daemon(tmp_path, "--agent", f"demo=acp:{command}", "--path", str(tmp_path)) as host:
             async with peer(host.url, wire.connection()) as ann:
@@ -44,6 +47,9 @@ async def test_a_conversation_outlives_a_host_that_is_killed(
     assert log.read_text().count("session/new") == 1
     assert log.read_text().count("session/load") == 2
     until(lambda: not running(f"{ROGUE}\0loads\0{log}"))
+    assert running(f"sleep\000100001.{os.getpid()}")
+    with daemon(tmp_path):
+        assert not running(f"sleep\000100001.{os.getpid()}"), "a host ends what the last one left"
 
 
 def running(command: str) -> bool:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ahpd.agents.acp.agent import AcpAgent
 from tests.actors.support import ENDINGS, C, S, actions, approved, ending, started
 from tests.agents.acp.support import PATIENCE
-from tests.agents.acp.test_on_a_host import session, state
+from tests.agents.acp.test_on_a_host import session, state, texts
 from tests.harness import RawPeer
 from tests.interop.player import frames
 
-FRAMES = Path(__file__).parents[3] / "shared" / "acp" / "frames"
+#: AHPD_TEST_RECORDINGS names another folder with some.
+FRAMES = Path(
+    os.environ.get("AHPD_TEST_RECORDINGS", Path(__file__).parents[3] / "shared" / "acp" / "frames")
+)
 RECORDINGS = sorted(FRAMES.glob("*.txt")) if FRAMES.is_dir() else []
 
 pytestmark = pytest.mark.real_time
@@ -35,8 +42,45 @@ def asked(recording: Path) -> list[str]:
     ]
 
 
-async def play(ann: RawPeer, turn_id: str) -> str:
-    """A turn in which everything is approved; how it ended."""
+def said(recording: Path) -> list[str]:
+    """What the agent said in each of its turns, without spaces, as the recording has it.
+
+    Up to the first prompt that another one overtook: what belongs to which is not to be told then.
+    """
+    return [re.sub(r"\s", "", "".join(_chunks(turn))) for turn in _turns(frames(recording))]
+
+
+def _turns(recorded: list[tuple[str, Any]]) -> Iterator[list[Any]]:
+    """Each prompt with what came from the agent up to its answer, or to the end."""
+    for place, (way, prompt) in enumerate(recorded):
+        if not _is_prompt(way, prompt):
+            continue
+        turn = [prompt]
+        for other_way, other in recorded[place + 1 :]:
+            if _is_prompt(other_way, other):
+                return
+            if other_way == "<" and isinstance(other, dict):
+                turn.append(other)
+                if other.get("id") == prompt["id"] and "method" not in other:
+                    break
+        yield turn
+
+
+def _is_prompt(way: str, frame: Any) -> bool:
+    return way == ">" and isinstance(frame, dict) and frame.get("method") == "session/prompt"
+
+
+def _chunks(turn: list[Any]) -> Iterator[str]:
+    session = turn[0]["params"]["sessionId"]
+    for frame in turn[1:]:
+        params = frame.get("params", {})
+        update = params.get("update", {}) if params.get("sessionId") == session else {}
+        if update.get("sessionUpdate") == "agent_message_chunk":
+            yield update["content"].get("text", "")
+
+
+async def play(ann: RawPeer, turn_id: str) -> Any:
+    """A turn in which everything is approved; what ended it."""
     await ann.dispatch(C, started(turn_id, "Go on"))
     while True:
         message = await ann.wait(
@@ -49,7 +93,7 @@ async def play(ann: RawPeer, turn_id: str) -> str:
         action = message["params"]["action"]
         if action["type"] in ENDINGS:
             ann.inbox.insert(0, message)
-            return str((await ending(ann, turn_id, PATIENCE))["type"])
+            return await ending(ann, turn_id, PATIENCE)
         if "confirmed" not in action:
             await ann.dispatch(C, approved(turn_id, action["toolCallId"]))
 
@@ -66,7 +110,8 @@ async def test_a_recording(recording: Path, tmp_path: Path) -> None:
         for number in range(prompts):
             ended = await play(ann, f"t{number}")
             assert [each["type"] for each in actions(ann, C) if each["type"] in ENDINGS] == []
-            if ended == "chat/error":
+            if ended["type"] == "chat/error":
+                assert ended["part"]["error"]["errorType"] != "AgentCrashed", ended
                 break  # a process that has ended is played from its beginning
         turns = state(host)["turns"]
         assert [each["id"] for each in turns] == [f"t{number}" for number in range(len(turns))]
@@ -74,3 +119,5 @@ async def test_a_recording(recording: Path, tmp_path: Path) -> None:
             for part in each["responseParts"]:
                 if part["kind"] == "toolCall":
                     assert part["toolCall"]["status"] in ("completed", "cancelled")
+        for each, text in zip(turns, said(recording), strict=False):
+            assert re.sub(r"\s", "", texts(each)) == text

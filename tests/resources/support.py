@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.methods import CLIENT_METHODS
 from ahpd.protocol.uris import URI
 from ahpd.resources.files import FileResources
+from ahpd.resources.port import Served
 
 
 @attrs.define
@@ -34,11 +36,14 @@ class Files:
 
     async def ask(self, do: str, *names: str, **more: Any) -> Any:
         """`do` is ``read``, ``write`` and so on; the result as JSON."""
-        method = "resource" + do.capitalize()
+        method = "createResourceWatch" if do == "watch" else "resource" + do.capitalize()
         keys = ("source", "destination") if len(names) == 2 else ("uri",)
         given = dict(zip(keys, map(self.uri, names), strict=True))
         params = decode(CLIENT_METHODS[method].params, {"channel": "ahp-root://", **given, **more})
-        result = await getattr(self.resources, do)(params, self.served)
+        result = await getattr(self.resources, do)(params, Served(self.served))
+        if do == "watch":  # it was let, and that is all that is asked here
+            result.close()
+            return None
         return None if result is None else result.wire()
 
     async def write(self, name: str, data: str, **more: Any) -> None:
@@ -59,3 +64,13 @@ def fails(code: int, *words: str) -> Iterator[pytest.ExceptionInfo[ProtocolError
 
 def open_fds() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+def watched_inodes() -> set[int]:
+    """The numbers of the folders that the kernel watches for this process."""
+    found = set()
+    for name in os.listdir("/proc/self/fdinfo"):
+        with suppress(OSError):
+            text = Path(f"/proc/self/fdinfo/{name}").read_text()
+            found |= {int(each, 16) for each in re.findall(r"^inotify .* ino:(\w+)", text, re.M)}
+    return found

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from ahpd.protocol.errors import ProtocolError
+from ahpd.protocol.resources import CreateResourceWatchParams
 from ahpd.resources.jail import Folders, lineage, plain, spot
-from tests.resources.support import Files, fails, open_fds
+from ahpd.resources.port import Served
+from tests.resources.support import Files, fails, open_fds, watched_inodes
 
 pytestmark = pytest.mark.real_time
 
@@ -43,10 +46,18 @@ DATA = {"data": "x", "encoding": "utf-8"}
 #: What is asked for one URI.
 ONE: list[tuple[str, dict[str, Any]]] = [
     ("read", {}), ("list", {}), ("write", DATA), ("write", {**DATA, "createOnly": True}),
-    ("mkdir", {}), ("delete", {"recursive": True}), ("request", {"write": True}), ("resolve", {}),
+    ("mkdir", {}), ("delete", {"recursive": True}), ("request", {"write": True}), ("request", {}),
+    ("watch", {}), ("watch", {"recursive": True}), ("resolve", {}),
 ]  # fmt: skip
+#: What changes something, so that the grant it needs is one to write.
+WRITING = ("write", "mkdir", "delete")
 OUTSIDE = ["out/secret", "out/real-evil/x", "out/nope", "../real-evil/x", "%2e%2e/real-evil/x",
            "sub/../../secret", "dang/x", "../link-evil", "out/link/../secret"]  # fmt: skip
+
+
+def grant(uri: str, what: str) -> Any:
+    """What a refusal says would help: the params of a `resourceRequest`."""
+    return {"request": {"channel": "ahp-root://", "uri": uri, what: True}}
 
 
 @pytest.mark.parametrize(("do", "more"), ONE)
@@ -58,8 +69,8 @@ async def test_outside_is_denied_with_the_grant_that_would_help(
         with fails(-32009, "outside") as caught:
             await files.ask(do, name, **more)
         data: Any = caught.value.data
-        assert data["request"]["uri"] == files.uri(name)
-        assert data["request"].get("read") or data["request"].get("write")
+        writes = do in WRITING or more.get("write")
+        assert data == grant(files.uri(name), "write" if writes else "read")
     parent = files.folder.parent
     assert (parent / "secret").read_text() == "secret"
     assert (parent / "real-evil/x").read_text() == "evil"
@@ -67,13 +78,43 @@ async def test_outside_is_denied_with_the_grant_that_would_help(
 
 @pytest.mark.parametrize("do", ["copy", "move"])
 async def test_both_ends_of_a_copy_or_move_are_looked_at(files: Files, do: str) -> None:
-    for name in ("f", "out/secret", "../secret"):
-        for pair in (("ok.txt", name), (name, "new")):
-            with fails(-32009):
+    for name in (*OUTSIDE, "f", "dang"):
+        for pair in (("ok.txt", name), (name, "new"), (name, name)):
+            with fails(-32009, "outside") as caught:
                 await files.ask(do, *pair)
+            data: Any = caught.value.data
+            reads = do == "copy" and pair[0] == name
+            assert data == grant(files.uri(name), "read" if reads else "write")
     assert (files.folder.parent / "secret").read_text() == "secret"
     assert (files.folder / "ok.txt").read_text() == "ok"
     assert not (files.folder / "new").exists()
+
+
+#: What names no file of this machine; `{}` is the served folder.
+BAD = [
+    "file://otherhost{}/ok.txt", "http:{}/ok.txt", "HTTP://x{}/ok.txt", "x:{}/ok.txt", "ok.txt",
+    "{}/ok.txt", "file:ok.txt", "file:", "file://", "", "file://{}/ok.txt%00", "file://{}/%00/..",
+    "file://{}/ok.txt?x", "file://{}/ok.txt#x", "file://{}/" + "a/" * 2100,
+]  # fmt: skip
+
+
+class Spelled(Files):
+    """URIs are what they are."""
+
+    def uri(self, name: str) -> str:
+        return name
+
+
+@pytest.mark.parametrize(("do", "more"), [*ONE, ("copy", {}), ("move", {})])
+async def test_what_names_no_file_of_this_machine_is_no_good_request(
+    files: Files, do: str, more: dict[str, Any]
+) -> None:
+    good, files = files.uri("ok.txt"), Spelled(files.folder)
+    for bad in (each.replace("{}", str(files.folder)) for each in BAD):
+        for names in ((bad, good), (good, bad)) if do in ("copy", "move") else ((bad,),):
+            with fails(-32602, do.capitalize()):
+                await files.ask(do, *names, **more)
+    assert sorted(os.listdir(files.folder.parent)) == ["link", "real", "real-evil", "secret"]
 
 
 async def test_links_that_stay_inside_work_as_people_expect(files: Files) -> None:
@@ -122,9 +163,10 @@ async def test_what_is_not_of_this_machine_serves_nothing(files: Files) -> None:
 
 
 async def test_no_descriptor_stays_open(files: Files) -> None:
+    await files.ask("watch", "")  # the descriptor of all watches stays
     before = open_fds()
     for name in ("ok.txt", "f", "loop", "out/nope", "within", "sub/..", "up/../ok.txt", "a/b"):
-        for do, more in ONE[:-2]:
+        for do, more in ONE:
             if do != "delete":
                 with suppress(ProtocolError):
                     await files.ask(do, name, **more)
@@ -134,8 +176,8 @@ async def test_no_descriptor_stays_open(files: Files) -> None:
 def test_paths() -> None:
     assert plain(b"//w/./a//") == b"/w/a"
     assert list(lineage(b"/w/a")) == [b"/w/a", b"/w", b"/"]
-    assert Folders([b"/w"]).holds(b"/w/x")
-    assert not Folders([b"/w"]).holds(b"/")
+    assert Folders([b"/w"]).holds(b"/w/x", "read")
+    assert not Folders([b"/w"]).holds(b"/", "read")
     assert Folders([b"/w/a"]).below(b"/w")
     assert not Folders([b"/w/a"]).below(b"/w/a")
 
@@ -143,7 +185,7 @@ def test_paths() -> None:
 def test_a_link_to_the_top_serves_nothing(tmp_path: Path) -> None:
     (tmp_path / "top").symlink_to("/")
     folders = Folders([bytes(tmp_path / "top"), bytes(tmp_path) + b"/../../../../../../.."])
-    assert not folders.holds(b"/etc/hostname")
+    assert not folders.holds(b"/etc/hostname", "read")
 
 
 def test_walks_end_where_the_kernels_do(tmp_path: Path) -> None:
@@ -277,3 +319,54 @@ async def test_a_file_that_is_swapped_for_a_link_lets_nobody_out(tmp_path: Path)
                 codes.add(error.code)
     assert codes <= {-32008, -32009}, SEED
     assert secret.read_text() == "outside", SEED
+
+
+@pytest.mark.skipif("sys.platform != 'linux'", reason="inotify")
+async def test_a_folder_that_is_swapped_for_a_link_has_nobody_watch_what_is_outside(
+    tmp_path: Path,
+) -> None:
+    """Watches begin, and one goes on, while ``d`` is now a folder and now a link that leads out."""
+    print(f"seed {SEED}")
+    inside, outside = tmp_path / "w", tmp_path / "outside"
+    (inside / "d" / "e").mkdir(parents=True)
+    (outside / "e").mkdir(parents=True)
+    forbidden = {outside.stat().st_ino, (outside / "e").stat().st_ino}
+    files, begun = Files(inside), 0
+    told: set[str] = set()
+    codes: set[int] = set()
+    whole = CreateResourceWatchParams(uri=files.uri("").rstrip("/"), recursive=True)
+    below = CreateResourceWatchParams(uri=files.uri("d"), recursive=True)
+    watch = await files.resources.watch(whole, Served(files.served))
+
+    async def follow() -> None:
+        while True:
+            await watch.changed()
+            told.update(change.uri for change in watch.take(1 << 20))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(files.resources.keep_watch)
+        nursery.start_soon(follow)
+        with swapping(inside, outside):
+            deadline, number = trio.current_time() + 20, 0
+            while number < 100 or begun < 5:
+                number += 1
+                assert trio.current_time() < deadline, f"seed {SEED}: it was never there"
+                (outside / f"outside{number}").touch()
+                (outside / "e" / f"outside{number}").touch()
+                try:
+                    other = await files.resources.watch(below, Served(files.served))
+                except ProtocolError as error:
+                    codes.add(error.code)
+                else:
+                    begun += 1
+                    assert not watched_inodes() & forbidden, (SEED, number)
+                    other.close()
+        (inside / "last").touch()
+        with trio.fail_after(20):
+            while files.uri("last") not in told:
+                await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    watch.close()
+    assert codes <= {-32008, -32009}, (SEED, codes)
+    assert files.uri("d") in told, f"seed {SEED}: never swapped"
+    assert not [uri for uri in told if "outside" in uri], SEED

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ahpd.agents.acp.backend import AcpBackend
     from ahpd.agents.acp.settings import Setting
 
+#: A variable of the environment that tells a program's host from others: see `leftovers`.
+MARK = "AHPD_AGENT_OF"
 #: Bytes of the longest line that is taken from an agent.
 LINE_BYTES = 64 * 1024 * 1024
 

@@ -183,6 +183,11 @@ class AcpBackend:
         self._is_named = False
         self._notice: str | None = None
 
+    @property
+    def pid(self) -> int:
+        """Its process, which may have ended."""
+        return self._process.pid
+
     # ---- its beginning -----------------------------------------------------------------------
 
     async def begin(self, version: str, others: Sequence[str], request: OpenRequest) -> None:

@@ -23,7 +23,11 @@ from ahpd.agents.events import (
 )
 from ahpd.protocol.jsontext import ParseError, dumps
 from ahpd.protocol.model import JSON
-from ahpd.protocol.tools import ConfirmationOption, ToolResultContent
+from ahpd.protocol.tools import (
+    ConfirmationOption,
+    ToolResultContent,
+    ToolResultFileEditContent,
+)
 
 #: What clients draw a row by, for the kinds that they know.
 _KINDS = {"execute": "terminal", "read": "read", "search": "search"}
@@ -36,12 +40,14 @@ _REMEMBERED = 10_000
 class Call(Struct, eq=False):
     """A call as far as it is known. `row` is its id for the host; `phase` what the host knows.
 
-    `announced`: by an update, and not by a request for permission alone.
+    `announced`: by an update, and not by a request for permission alone. `previews`: its content is
+    what was shown with such a request, and not what it gave.
     """
 
     row: str
     phase: str = "new"  # started, asking, running, denied, finished
     announced: bool = False
+    previews: bool = False
     told: dict[str, Any] = field(default_factory=dict)
     shown: tuple[ToolResultContent, ...] = ()
 
@@ -112,6 +118,8 @@ class Calls:
         if call.is_over:
             return
         call.announced = True
+        if update.get("content") is not None:
+            call.previews = False
         _patch(call, update)
         yield from self._started(call)
         yield from self._went_on(call)
@@ -124,6 +132,7 @@ class Calls:
         call = self._calls.get(name)
         if call is None or call.phase in ("denied", "finished", "asking"):
             call = self._calls[name] = self._made(name)
+        call.previews = call.previews or told.get("content") is not None
         _patch(call, {**told, "status": None})
         events = [*self._started(call)]
         call.phase = "asking"
@@ -212,11 +221,18 @@ class Calls:
             failed = status == "failed"
             error = (first_text(call.content) or "it failed") if failed else None
             content = shown or tuple(fallback_output(call.told))
+            if call.previews and (given := tuple(fallback_output(call.told))):
+                content = tuple(_changes(shown)) + given
             call.shown = ()
             yield ToolFinished(call.row, not failed, call.title, content, error=error)
-        elif shown != call.shown:
+        elif shown != call.shown and not call.previews:
             call.shown = shown
             yield ToolOutput(call.row, shown)
+
+
+def _changes(content: Sequence[ToolResultContent]) -> Iterator[ToolResultContent]:
+    """The edits among what was shown."""
+    return (each for each in content if isinstance(each, ToolResultFileEditContent))
 
 
 def _patch(call: Call, update: dict[str, Any]) -> None:

@@ -20,6 +20,8 @@ from ahpd.protocol.uris import URI
 
 #: Characters of a file's text that an edit carries itself; a longer one is named by its file.
 INLINE = 64 * 1024
+#: Where agents put what a command said, when they do not show it, the best first.
+_OUTPUTS = ("output", "formatted_output", "aggregated_output", "text", "stdout")
 #: Lines on both sides together that are compared to count changes: it costs their product.
 COMPARED = 4000
 
@@ -142,7 +144,7 @@ def file_uri(path: str, cwd: str) -> URI:
 def fallback_output(call: dict[str, Any]) -> Iterator[ToolResultContent]:
     """What a call that has no `content` gave, read off its raw output, when that is text."""
     raw = call.get("rawOutput")
-    for text in (raw, *(dict_of(call, "rawOutput").get(key) for key in ("output", "text"))):
+    for text in (raw, *(dict_of(call, "rawOutput").get(key) for key in _OUTPUTS)):
         if isinstance(text, str) and text:
             yield ToolResultTextContent(text=text)
             return

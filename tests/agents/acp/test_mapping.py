@@ -205,3 +205,21 @@ def test_without_an_option_that_fits_nobody_decided() -> None:
     params = {"options": [{"optionId": "go", "name": "Go", "kind": "allow_once"}]}
     assert outcome(params, Permission("c", approved=False)) == CANCELLED
     assert outcome({}, Permission("c", approved=True)) == CANCELLED
+
+
+def test_what_was_shown_with_a_question_is_no_result() -> None:
+    updates = Updates("/w")
+    text = {"type": "content", "content": {"type": "text", "text": "May I?"}}
+    diff = {"type": "diff", "path": "a", "oldText": None, "newText": "x\n"}
+    asked = {"toolCallId": "c", "title": "Do", "content": [text, diff]}
+    row, _ = updates.calls.asks(asked, ())
+    updates.calls.answered(row, approved=True)
+
+    def said(**told: Any) -> Any:
+        update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", **told}
+        return updates.in_turn(update)
+
+    assert said(status="in_progress") == ()
+    (finished,) = said(status="completed", rawOutput={"formatted_output": "done\n"})
+    edit, given = finished.content
+    assert (edit.after.uri, given.text) == ("file:///w/a", "done\n")
