@@ -81,7 +81,8 @@ class Sequencer(Actor[Work]):
         queue = ledger.queue
         while queue or recorder.has_news:
             if recorder.has_news or any(isinstance(item, Entry) for item in queue):
-                await trio.sleep_until(self._write_from)
+                if self._write_from > trio.current_time():
+                    await trio.sleep_until(self._write_from)
                 began = trio.current_time()
                 count = len(queue)
                 taken = recorder.take(queue)
@@ -104,6 +105,8 @@ class Sequencer(Actor[Work]):
                     self._flush()
                     await trio.lowlevel.checkpoint()
             self._flush()
+            if queue or recorder.has_news:
+                await trio.lowlevel.checkpoint()  # a small write is none
 
     def _rest(self, taken: Taken, took: float) -> float:
         """Seconds that the journal is left alone now, so that what comes shares the next write."""

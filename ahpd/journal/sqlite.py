@@ -168,7 +168,8 @@ class SqliteJournal:
         """See the port."""
         if not self._is_small(batch):
             return await self._run(partial(self._write, batch))  # type: ignore[no-any-return]
-        await trio.lowlevel.checkpoint()
+        # No turn of the scheduler: an echo waits for this. The sequencer has its turns after it.
+        await trio.lowlevel.checkpoint_if_cancelled()
         began = time.monotonic()
         try:
             return self._write(batch)
