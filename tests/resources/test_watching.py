@@ -19,6 +19,7 @@ from ahpd.protocol.resources import CreateResourceWatchParams, GlobPatterns
 from ahpd.protocol.uris import URI
 from ahpd.resources import inotify, watching
 from ahpd.resources.files import FileResources
+from ahpd.resources.port import Served
 from tests.resources.support import fails
 
 pytestmark = [
@@ -97,7 +98,7 @@ async def looking(
         k: GlobPatterns(items=tuple(v)) for k, v in more.items() if k != "recursive"
     }
     params = CreateResourceWatchParams(uri=root, recursive=more.get("recursive"), **globs)
-    watch = await files.watch(params, [(served or folder).as_uri()])
+    watch = await files.watch(params, Served([(served or folder).as_uri()]))
     async with trio.open_nursery() as nursery:
         if resources is None:
             nursery.start_soon(files.keep_watch)
@@ -427,7 +428,7 @@ async def test_what_the_kernel_could_not_say_is_found(tmp_path: Path) -> None:
 async def test_whoever_comes_after_is_told_what_happened_in_between(tmp_path: Path) -> None:
     resources = FileResources()
     params = CreateResourceWatchParams(uri=tmp_path.as_uri(), recursive=True)
-    watch = await resources.watch(params, [tmp_path.as_uri()])
+    watch = await resources.watch(params, Served([tmp_path.as_uri()]))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(resources.keep_watch)
         for number in range(40):
