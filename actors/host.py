@@ -14,6 +14,7 @@ from actors.grants import Grants
 from actors.ledger import Ledger
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
+from actors.share import Share
 from actors.subscriptions import Listener, Subscriptions
 from ahpd.agents.port import Agent
 from ahpd.protocol.frame import Frame, frame
@@ -107,6 +108,8 @@ class Host(Struct, eq=False):
     terminals: Terminals | None = None
     #: Terminals whose processes are just being started: no list has them yet.
     starting: set[URI] = field(default_factory=set)
+    #: How much output they may have under way.
+    share: Share = field(default_factory=Share)
     #: What of these is served beside the folders.
     grants: Grants = field(default_factory=Grants)
     #: Watches on files of this machine, by channel.
