@@ -262,8 +262,9 @@ async def test_r_13_17_appends_at_the_same_time_are_all_there_and_whole(files: F
 
 
 async def test_r_13_17_programs_that_append_meanwhile_lose_nothing(files: Files) -> None:
-    log, theirs, ours = files.folder / "log", [], []
-    over = threading.Event()
+    log, over = files.folder / "log", threading.Event()
+    theirs: list[str] = []
+    ours: list[str] = []
 
     def append() -> None:
         fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
