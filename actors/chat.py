@@ -123,8 +123,13 @@ class Chat(Actor[Incoming]):
         self._resumes = False
         #: What the agent waited for in it when the host was left.
         self._waiting: Waiting | None = None
-        request, room = partial(open_request, host, channel), host.ledger.room
-        self._engine = Engine(lambda: self._agent, channel, room, request, self._start_aside)
+        self._engine = Engine(
+            lambda: self._agent,
+            channel,
+            host.ledger.room,
+            lambda: open_request(host, channel, self.system),
+            self._start_aside,
+        )
         self._patience = Patience(host, self._engine, self)
         #: An agent failed: the queue waits for a person.
         self._queue_held = False

@@ -25,6 +25,7 @@ from actors.messages import (
     Switch,
 )
 from actors.run import Engine
+from actors.serving_agents import AgentCommands, AgentFiles
 from actors.settings import config_of
 from actors.sources import history_left
 from actors.telling import tell
@@ -33,7 +34,7 @@ from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, failure
 from ahpd.protocol.common import ErrorInfo
 from ahpd.protocol.customizations import McpServerErrorState
 from ahpd.protocol.session import SessionState
-from supervisors import Actor, Ref
+from supervisors import Actor, Ref, System
 
 _log = logging.getLogger("ahpd.agents")
 
@@ -68,7 +69,7 @@ def conversation_of(host: Host, chat: Channel) -> OpenRequest:
     )
 
 
-def open_request(host: Host, chat: Channel) -> OpenRequest:
+def open_request(host: Host, chat: Channel, system: System) -> OpenRequest:
     """What a chat's backend is opened for, as things are now.
 
     Raises as `conversation_of`, and when the client for which the agent is to work has no token
@@ -79,7 +80,12 @@ def open_request(host: Host, chat: Channel) -> OpenRequest:
     held = held_for(host, chat.notes.starter, host.agent_of(session.provider))
     if held.reason is not None:
         raise AgentFailed(held.reason, resumable=True)
-    return structs.replace(request, tokens=held.tokens)
+    return structs.replace(
+        request,
+        tokens=held.tokens,
+        commands=AgentCommands(host, system, chat) if host.terminals is not None else None,
+        files=AgentFiles(host, host.resources, chat) if host.resources is not None else None,
+    )
 
 
 class Upkeep:

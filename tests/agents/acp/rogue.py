@@ -96,7 +96,7 @@ def answer(request_id: Any) -> dict[str, Any]:
         elif "method" not in message and message["id"] == request_id:
             if cancelled:
                 raise Cancelled
-            found: dict[str, Any] = message.get("result") or message["error"]
+            found: dict[str, Any] = message["result"] if "result" in message else message["error"]
             return found
 
 
@@ -324,6 +324,79 @@ def compacts() -> None:
     send(**update("notice", severity="warning", title="Careful", description="hot"))
 
 
+def wants(method: str, **params: Any) -> Any:
+    """Have the host do something; its result, or the error's code."""
+    send(id=f"w-{method}", method=method, params={"sessionId": SESSION, **params})
+    found = answer(f"w-{method}")
+    return found.get("code", found)
+
+
+def terminal(*args: str, limit: int | None = None, **more: Any) -> str:
+    params = {"command": args[0], "args": list(args[1:]), **more}
+    if limit is not None:
+        params["outputByteLimit"] = limit
+    return str(wants("terminal/create", **params)["terminalId"])
+
+
+def runs_a_command() -> None:
+    env = [{"name": "WHO", "value": "w\u00f6rld"}]
+    one = terminal("sh", "-c", 'printf "hello $WHO\n"; exit 3', env=env, limit=5)
+    call("tool_call", "t1", title="Say hello", kind="execute", status="in_progress")
+    call("tool_call_update", "t1", content=[{"type": "terminal", "terminalId": one}])
+    over = wants("terminal/wait_for_exit", terminalId=one)
+    output = wants("terminal/output", terminalId=one)
+    content = [{"type": "terminal", "terminalId": one}]
+    call("tool_call_update", "t1", status="completed", content=content)
+    wants("terminal/release", terminalId=one)
+    gone = wants("terminal/output", terminalId=one)
+    say(json.dumps([over, output, gone]))
+
+
+def kills_a_command() -> None:
+    one = terminal("echo started; sleep 3600")
+    while "started" not in wants("terminal/output", terminalId=one)["output"]:
+        time.sleep(0.01)
+    send(id="long", method="terminal/wait_for_exit", params={"terminalId": one})
+    send(method="$/cancel_request", params={"requestId": "long"})
+    taken_back = answer("long")["code"]
+    wants("terminal/kill", terminalId=one)
+    over = wants("terminal/wait_for_exit", terminalId=one)
+    say(json.dumps([taken_back, over["exitCode"], isinstance(over["signal"], str)]))
+
+
+def wrong_commands() -> None:
+    tries = [
+        wants("terminal/create", command="ls", cwd="/etc"),
+        wants("terminal/create", command="ls", cwd="etc"),
+        wants("terminal/create", command=""),
+        wants("terminal/create", command="ls", outputByteLimit=-1),
+        wants("terminal/output", terminalId="term-99"),
+        wants("terminal/kill"),
+    ]
+    say(json.dumps(tries))
+
+
+def leaves_a_command() -> None:
+    say(terminal("sleep 3600"))
+
+
+def files() -> None:
+    here = os.getcwd()
+    Path("out").symlink_to("/etc")
+    wants("fs/write_text_file", path=f"{here}/new.txt", content="1\n2\u00e4\n3\n")
+    tries = [
+        wants("fs/read_text_file", path=f"{here}/new.txt"),
+        wants("fs/read_text_file", path=f"{here}/new.txt", line=2, limit=1),
+        wants("fs/read_text_file", path=f"{here}/gone"),
+        wants("fs/read_text_file", path=f"{here}/out/hostname"),
+        wants("fs/read_text_file", path="/etc/hostname"),
+        wants("fs/read_text_file", path="new.txt"),
+        wants("fs/write_text_file", path="/etc/x", content=""),
+        wants("fs/write_text_file", path=f"{here}/x"),
+    ]
+    say(json.dumps(tries))
+
+
 TURNS: dict[str, Callable[[], None]] = {
     "hello": lambda: say("Hello\u2028you\u0085."),
     "usual": usual_order,
@@ -358,6 +431,11 @@ TURNS: dict[str, Callable[[], None]] = {
     "form-back": elicits_and_takes_back,
     "mode-x": lambda: elicits(mode="telepathy"),
     "plans": plans,
+    "command": runs_a_command,
+    "kill": kills_a_command,
+    "wrong-commands": wrong_commands,
+    "leave": leaves_a_command,
+    "files": files,
     "compacts": compacts,
     "env": lambda: say(os.environ.get("ROGUE_KEY", "nothing")),
     "hang": lambda: time.sleep(3600),
