@@ -74,7 +74,11 @@ def _from_folder(config: Config, folder: Path) -> Config:
         return attrs.evolve(agent, script=script, command=(*program, *agent.command[1:]))
 
     agents = {name: placed(agent) for name, agent in config.agents.items()}
-    return attrs.evolve(config, agents=agents, path=tuple(at(each) for each in config.path))
+    log = config.log
+    if log.file is not None:
+        log = attrs.evolve(log, file=at(log.file))
+    path = tuple(at(each) for each in config.path)
+    return attrs.evolve(config, agents=agents, path=path, log=log)
 
 
 # --- structuring: cattrs finds the hook of each type, the hook says precisely what does not fit ---

@@ -86,6 +86,12 @@ def test_every_key(tmp_path: Path) -> None:
 
         [log]
         level = "debug"
+        levels = { agents = "error", "agents.acp" = "info" }
+        format = "json"
+        file = "logs/ahpd.log"
+        max_bytes = 2048
+        keep = 0
+        crash_reports = 3
         """,
     )
     assert read_config(file, never) == Config(
@@ -130,7 +136,15 @@ def test_every_key(tmp_path: Path) -> None:
             wire_bytes=1 << 20,
         ),
         journal=JournalConfig("power"),
-        log=LogConfig("debug"),
+        log=LogConfig(
+            "debug",
+            levels={"agents": "error", "agents.acp": "info"},
+            format="json",
+            file=str(tmp_path / "logs" / "ahpd.log"),
+            max_bytes=2048,
+            keep=0,
+            crash_reports=3,
+        ),
     )
     mentioned = file.read_text()
     for cls in (Config, LimitsConfig, JournalConfig, LogConfig, AgentConfig):
@@ -172,6 +186,17 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             'limits.grace_seconds: expected a number of seconds over 0, at most 86400, got "long"',
         ),
         ('[log]\nlevel = "loud"', 'log.level: expected one of "debug", "info", "warning", "error"'),
+        ('[log]\nformat = "xml"', 'log.format: expected one of "text", "json", got "xml"'),
+        ("[log]\nkeep = -1", "log.keep: expected a whole number of files from 0 to 1000, got -1"),
+        ('[log]\nfile = ""', 'log.file: expected the name of a file, got ""'),
+        (
+            '[log.levels]\ntrees = "info"',
+            "log.levels: expected levels (debug, info, warning, error) by subsystem (agents, ",
+        ),
+        (
+            '[log.levels]\ntree = "loud"',
+            "log.levels: expected levels (debug, info, warning, error)",
+        ),
         ("agents = 1", "agents: expected a table of agents by name, got 1"),
         ("[agents]\nx = 1", "agents.x: expected a table, got 1"),
         (
