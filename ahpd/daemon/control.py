@@ -11,15 +11,20 @@ methods.
   there is none, -32603 when it did not come up.
 * ``x-ahpd/logLevels`` -> ``{"levels": {subsystem: level, ...}}``; with ``{"subsystem": s, "level":
   l}`` it is set before, until the process ends; -32602 when there is no such thing.
+* ``x-ahpd/grants`` -> ``{"grants": "ask", "allow" or "deny", "given": [{"uri", "read", "write"}],
+  "asked": [{"uri", "clientId", "read", "write"}]}``: see `actors.grants`.
+* ``x-ahpd/grant`` ``{"uri": u, "read": b, "write": b}`` -> ``{"uri": where that really is}``, which
+  is served from now on, or with neither of the two no more; -32008 when it was not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import trio
 
+from actors.grants import MOST_GIVEN, USES
 from actors.host import Host
 from actors.recording import is_kept
 from ahpd.daemon.logs import Log
@@ -28,6 +33,7 @@ from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import BadFrame, Request, failure, parse, success
 from ahpd.protocol.model import JSON
+from ahpd.protocol.uris import URI
 from ahpd.transports.linestream import TOO_BIG
 from ahpd.transports.port import Transport, TransportClosed
 from supervisors import ChildInfo, NoSuchChild, SupervisorsError, System
@@ -38,6 +44,8 @@ STATUS = PREFIX + "status"
 RESTART_ACTOR = PREFIX + "restartActor"
 CHANNELS = PREFIX + "channels"
 LOG_LEVELS = PREFIX + "logLevels"
+GRANTS = PREFIX + "grants"
+GRANT = PREFIX + "grant"
 #: Asked of the connection by this module alone: what was asked before has been answered.
 _SETTLED = PREFIX + "settled"
 
@@ -132,7 +140,7 @@ class PrivateTransport:
         if not isinstance(request, Request) or not request.method.startswith(PREFIX):
             return False
         try:
-            result = await answer(self._system, self._host, self._observer, request)
+            result = await answer(self._system, self._host, request, self._observer)
         except ProtocolError as error:
             reply = failure(request.id, error)
         else:
@@ -146,7 +154,7 @@ def _is_marked(text: bytes | str) -> bool:
 
 
 async def answer(
-    system: System, host: Host | None, observer: Observer | None, request: Request
+    system: System, host: Host | None, request: Request, observer: Observer | None = None
 ) -> JSON:
     """The result of a private request. A checkpoint. Raises `ProtocolError`."""
     await trio.lowlevel.checkpoint()
@@ -154,6 +162,10 @@ async def answer(
         return {**_status(system), **(_facts(host) if host is not None else {})}
     if request.method == CHANNELS and host is not None:
         return [uri for uri, channel in host.ledger.channels.items() if is_kept(channel)]
+    if request.method == GRANTS and host is not None:
+        return {"grants": host.settings.grants, **host.grants.told()}
+    if request.method == GRANT and host is not None:
+        return {"uri": await _grant(host, request.params)}
     if request.method == RESTART_ACTOR:
         path = request.params.get("path")
         if not isinstance(path, str):
@@ -197,6 +209,24 @@ def _log_levels(log: Log, request: Request) -> JSON:
         except ValueError as error:
             raise ProtocolError(ErrorCode.INVALID_PARAMS, str(error)) from None
     return {"levels": dict(log.levels)}
+
+
+async def _grant(host: Host, params: Mapping[str, JSON]) -> URI:
+    uri = params.get("uri")
+    uses = [use for use in USES if params.get(use) is True]
+    if not isinstance(uri, str):
+        raise ProtocolError(ErrorCode.INVALID_PARAMS, f"{GRANT}: uri: no text")
+    if host.resources is None:
+        raise ProtocolError(ErrorCode.NOT_FOUND, "this host has no files")
+    place = await host.resources.place(uri)
+    if uses:
+        if not host.grants.give(place, uses, uri):
+            raise ProtocolError(
+                ErrorCode.PERMISSION_DENIED, f"there are {MOST_GIVEN} grants already; take one back"
+            )
+    elif not host.grants.take_back(place, uri):
+        raise ProtocolError(ErrorCode.NOT_FOUND, f"{place} was not granted")
+    return place
 
 
 async def _restart(system: System, path: str) -> None:

@@ -39,6 +39,7 @@ def test_every_key(tmp_path: Path) -> None:
         host = "::1"
         port = 0
         path = ["work", "/srv"]
+        grants = "allow"
         allowed_hosts = "build.example"
         allowed_origins = ["https://example.org"]
 
@@ -98,6 +99,7 @@ def test_every_key(tmp_path: Path) -> None:
         host="::1",
         port=0,
         path=(str(tmp_path / "work"), "/srv"),
+        grants="allow",
         allowed_hosts=("build.example",),
         allowed_origins=("https://example.org",),
         agents={
