@@ -10,9 +10,11 @@ from actors.absent import AbsentAgent
 from actors.clients import Clients
 from actors.clock import Clock
 from actors.dormant import Dormant
+from actors.grants import Grants
 from actors.ledger import Ledger
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
+from actors.share import Share
 from actors.subscriptions import Listener, Subscriptions
 from ahpd.agents.port import Agent
 from ahpd.protocol.frame import Frame, frame
@@ -64,6 +66,8 @@ class Settings(Struct, eq=False):
     terminal_input_bytes: int = 4 << 20
     #: Folders whose files may be asked for.
     served: Sequence[URI] = ()
+    #: What comes of a request for what is outside: "ask", "allow" or "deny", see `actors.grants`.
+    grants: str = "ask"
     name: str = "ahpd"
     version: str = ""
 
@@ -104,6 +108,10 @@ class Host(Struct, eq=False):
     terminals: Terminals | None = None
     #: Terminals whose processes are just being started: no list has them yet.
     starting: set[URI] = field(default_factory=set)
+    #: How much output they may have under way.
+    share: Share = field(default_factory=Share)
+    #: What of these is served beside the folders.
+    grants: Grants = field(default_factory=Grants)
     #: Watches on files of this machine, by channel.
     own_watches: dict[URI, OwnWatch] = field(default_factory=dict)
     #: Watches on clients' files: the channel, and the client that watches.

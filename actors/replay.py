@@ -21,7 +21,8 @@ class ReplayWindow:
         self.limit = limit
         self.limit_bytes = limit_bytes
         self.evicted_up_to = seq
-        self.size = 0
+        #: Bytes that are here, and of those that were.
+        self.size = self.evicted_size = 0
         self._entries: deque[Entry] = deque()
 
     def add(self, entry: Entry) -> None:
@@ -32,6 +33,7 @@ class ReplayWindow:
         while len(entries) > self.limit or (self.size > self.limit_bytes and len(entries) > 1):
             oldest = entries.popleft()
             self.size -= len(oldest)
+            self.evicted_size += len(oldest)
             self.evicted_up_to = oldest.seq
 
     def reaches(self, seen: float, current: int) -> bool:

@@ -234,7 +234,11 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
 
     async def say(events: Sequence[Event]) -> None:
         await engine.room.wait()
-        await chat.send(AgentSays(run.number, events), cost=_weight(events))
+        said, cost = AgentSays(run.number, events), _weight(events)
+        if chat.backlog:
+            await chat.send(said, cost=cost)
+        else:  # the chat keeps up: no turn of the scheduler for each word
+            chat.cast(said, cost=cost)
 
     outcome: Outcome
     broken = False

@@ -25,6 +25,8 @@ SLACK = 4
 PART = 100
 #: Characters after the place of a cut in which a line's end is looked for.
 LINE_WITHIN = 4096
+#: Characters after that in which the sequence that is there ends, nearly always.
+SEQUENCE_WITHIN = 4096
 
 #: A whole sequence, or all there is of one.
 _SEQUENCE = re.compile(
@@ -78,11 +80,20 @@ def _text(part: Any) -> Any:
 
 
 def _shortened(part: Any, excess: int) -> Any:
-    text = str(_text(part))
-    rest = Text(text[place_of_cut(text, excess) :])
+    value = _text(part)
+    text = value if isinstance(value, Text) else Text(value)
+    place = _place_in(text, excess)
+    rest = text.without_first(place)
     if isinstance(part, TerminalUnclassifiedPart):
         return part.evolve(value=rest)
     return part.evolve(output=rest)
+
+
+def _place_in(text: Text, least: int) -> int:
+    """As `place_of_cut`, of as little of the text as says it."""
+    head = text.first(least + LINE_WITHIN + SEQUENCE_WITHIN)
+    place = place_of_cut(head, least)
+    return place if place < len(head) else place_of_cut(str(text), least)
 
 
 def plain_text(state: TerminalState) -> str:
@@ -95,9 +106,7 @@ def place_of_cut(text: str, least: int) -> int:
     """Where to cut `text`, at `least` or a little later: at a line's beginning if there is one."""
     end = text.find("\n", least, least + LINE_WITHIN)
     place = least if end < 0 else end + 1
-    for found in _SEQUENCE.finditer(text):
-        if found.start() >= place:
-            break
-        if found.end() > place:
-            return found.end()
-    return place
+    # No sequence has another's beginning in it but that which ends it: so it is this one, or none.
+    last = text.rfind("\x1b", 0, place)
+    found = _SEQUENCE.match(text, last) if last >= 0 else None
+    return place if found is None else max(place, found.end())

@@ -11,7 +11,6 @@ next incarnation finds its channel without a process, says that it ended, and se
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import trio
@@ -22,7 +21,8 @@ from actors.desk import Desk
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import Dispatch, Echoed
-from actors.pace import Pace
+from actors.pace import Pace, Shown
+from actors.retained import KEPT
 from actors.rules import terminal as rules
 from actors.terminals import Interrupt, say_terminals
 from ahpd.protocol import terminal as act
@@ -41,13 +41,6 @@ class Launch(Struct, eq=False):
         """The process, once."""
         taken, self.terminal = self.terminal, None
         return taken
-
-
-class Shown(Struct, frozen=True):
-    """What the process has said; `size` is roughly its bytes."""
-
-    pieces: Sequence[port.Piece]
-    size: int
 
 
 class Over(Struct, frozen=True):
@@ -96,7 +89,8 @@ class Terminal(Actor[Incoming]):
             self._say_end(None)
             return
         self.spawn(process.wait, name="wait")
-        self.spawn(self._read, process, name="read", kind="agent")
+        self.spawn(self._read, process, name="read")
+        self.spawn(self._send, process, name="send", kind="agent")
         self.spawn(self._write, process, name="write")
 
     async def on_stop(self, reason: str) -> None:
@@ -108,6 +102,7 @@ class Terminal(Actor[Incoming]):
         await self._let_go()
 
     async def _let_go(self) -> None:
+        self._pace.close()
         launched = self._launch.take() or self._process
         if launched is not None:
             await launched.close()
@@ -138,12 +133,15 @@ class Terminal(Actor[Incoming]):
     # ---- what the process says ------------------------------------------------------------------
 
     async def _read(self, process: port.Terminal) -> None:
-        """Helper: from the process into the mailbox, no faster than it goes out."""
+        """Helper: from the process to where its output is gathered."""
         while pieces := await process.read():
-            size = sum(_weight(piece) for piece in pieces)
-            self._pace.brought(size)
-            await self.ref.send(Shown(pieces, size), cost=size)
-            await self._pace.wait()
+            await self._pace.add(pieces)
+        self._pace.end()
+
+    async def _send(self, process: port.Terminal) -> None:
+        """Helper: from there into the mailbox, no faster than it goes out."""
+        while (shown := await self._pace.take()) is not None:
+            await self.ref.send(shown, cost=shown.size)
         await self.ref.send(Over(await process.wait()))
 
     def _show(self, shown: Shown) -> None:
@@ -201,6 +199,8 @@ class Terminal(Actor[Incoming]):
     def _trim(self) -> None:
         """Forget the oldest output, here alone (R-12.27)."""
         limit = self._host.settings.scrollback
+        if self._channel.notes.retained:
+            limit = min(limit, KEPT)
         if scrollback.is_over(self._size, limit) and not self._channel.closed:
             self._channel.state = scrollback.trimmed(self._state, limit)
             self._size = scrollback.size(self._state)
@@ -276,10 +276,6 @@ class Terminal(Actor[Incoming]):
                 self._waiting -= len(data)
             self._typed = trio.Event()
             await self._typed.wait()
-
-
-def _weight(piece: port.Piece) -> int:
-    return 64 + (len(piece.text) if isinstance(piece, port.Output) else 0)
 
 
 def terminal_spec(host: Host, channel: Channel, launch: Launch) -> ChildSpec:

@@ -21,7 +21,8 @@ from ahpd.protocol.tools import ToolCallResult, ToolDefinition
 from ahpd.protocol.uris import URI
 
 #: Where a backend sends events, a few at a time and in order. Waits while the chat is behind,
-#: which is how a fast agent is slowed down. Only the task that runs the turn may call it.
+#: which is how a fast agent is slowed down; no checkpoint while the chat keeps up. Only the task
+#: that runs the turn may call it.
 EventSink: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 
 #: What people may want of an MCP server (R-18.19, R-18.21). "background": wait for it no longer.

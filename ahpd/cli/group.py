@@ -98,6 +98,7 @@ def _without_holes() -> None:
         "tail": "ahpd.cli.tail",
         "terminals": "ahpd.cli.terminals",
         "terminal": "ahpd.cli.terminal",
+        "grant": "ahpd.cli.grant",
         "journal": "ahpd.cli.journal",
         "verify": "ahpd.cli.verify",
         "conform": "ahpd.cli.conform",

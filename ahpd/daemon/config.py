@@ -165,6 +165,11 @@ class Config:
     port: int = _whole(9187, 0, 65_535, "a TCP port")
     #: Folders whose files clients may ask for; none: the one the host was started in.
     path: tuple[str, ...] = ()
+    #: What comes of a client's request for files outside those: "ask", whoever runs the host is
+    #: asked (`ahpd grant`); "allow", it is given; "deny", it is not.
+    grants: str = _setting(
+        "ask", 'one of "ask", "allow", "deny"', lambda v: v in ("ask", "allow", "deny")
+    )
     #: Names besides those of loopback by which browsers may call this machine (``Host``).
     allowed_hosts: tuple[str, ...] = ()
     #: Pages besides the editor's that may connect (``Origin``), as ``https://example.org``.

@@ -9,21 +9,27 @@ methods.
 * ``x-ahpd/channels`` -> the URIs of the channels that are loaded, and are kept in the journal.
 * ``x-ahpd/restartActor`` ``{"path": p}`` -> ``null`` once the actor at `p` is up again; -32008 when
   there is none, -32603 when it did not come up.
+* ``x-ahpd/grants`` -> ``{"grants": "ask", "allow" or "deny", "given": [{"uri", "read", "write"}],
+  "asked": [{"uri", "clientId", "read", "write"}]}``: see `actors.grants`.
+* ``x-ahpd/grant`` ``{"uri": u, "read": b, "write": b}`` -> ``{"uri": where that really is}``, which
+  is served from now on, or with neither of the two no more; -32008 when it was not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import trio
 
+from actors.grants import MOST_GIVEN, USES
 from actors.host import Host
 from actors.recording import is_kept
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import BadFrame, Request, failure, parse, success
 from ahpd.protocol.model import JSON
+from ahpd.protocol.uris import URI
 from ahpd.transports.linestream import TOO_BIG
 from ahpd.transports.port import Transport, TransportClosed
 from supervisors import ChildInfo, NoSuchChild, SupervisorsError, System
@@ -33,6 +39,8 @@ PREFIX = "x-ahpd/"
 STATUS = PREFIX + "status"
 RESTART_ACTOR = PREFIX + "restartActor"
 CHANNELS = PREFIX + "channels"
+GRANTS = PREFIX + "grants"
+GRANT = PREFIX + "grant"
 #: Asked of the connection by this module alone: what was asked before has been answered.
 _SETTLED = PREFIX + "settled"
 
@@ -140,6 +148,10 @@ async def answer(system: System, host: Host | None, request: Request) -> JSON:
         return {**_status(system), **(_facts(host) if host is not None else {})}
     if request.method == CHANNELS and host is not None:
         return [uri for uri, channel in host.ledger.channels.items() if is_kept(channel)]
+    if request.method == GRANTS and host is not None:
+        return {"grants": host.settings.grants, **host.grants.told()}
+    if request.method == GRANT and host is not None:
+        return {"uri": await _grant(host, request.params)}
     if request.method == RESTART_ACTOR:
         path = request.params.get("path")
         if not isinstance(path, str):
@@ -167,6 +179,24 @@ def _facts(host: Host) -> dict[str, JSON]:
         "sessions": len(host.catalogue or ()),
         "journal": {"failing": ledger.failing, "waitingBytes": ledger.room.taken},
     }
+
+
+async def _grant(host: Host, params: Mapping[str, JSON]) -> URI:
+    uri = params.get("uri")
+    uses = [use for use in USES if params.get(use) is True]
+    if not isinstance(uri, str):
+        raise ProtocolError(ErrorCode.INVALID_PARAMS, f"{GRANT}: uri: no text")
+    if host.resources is None:
+        raise ProtocolError(ErrorCode.NOT_FOUND, "this host has no files")
+    place = await host.resources.place(uri)
+    if uses:
+        if not host.grants.give(place, uses, uri):
+            raise ProtocolError(
+                ErrorCode.PERMISSION_DENIED, f"there are {MOST_GIVEN} grants already; take one back"
+            )
+    elif not host.grants.take_back(place, uri):
+        raise ProtocolError(ErrorCode.NOT_FOUND, f"{place} was not granted")
+    return place
 
 
 async def _restart(system: System, path: str) -> None:

@@ -60,6 +60,7 @@ def build_host(
         scrollback=limits.terminal_scrollback,
         terminal_input_bytes=limits.terminal_input_bytes,
         served=tuple(folder_uri(path) for path in paths),
+        grants=config.grants,
         version=__version__,
     )
     host = make_host(

@@ -85,9 +85,11 @@ class Marks:
     # ---- reading ------------------------------------------------------------------------------
 
     def _in_text(self, text: str, place: int) -> int:
-        found = _HEAD.search(text, place)
+        # Most output has no escape sequence at all, which is seen faster this way.
+        first = text.find("\x1b", place)
+        found = _HEAD.search(text, first) if first >= 0 else None
         if found is None:
-            self._texts.append(text[place:])
+            self._texts.append(text[place:] if place else text)
             return len(text)
         self._texts.append(text[place : found.start()])
         if found["whole"] is None:

@@ -40,6 +40,7 @@ def test_every_key(tmp_path: Path) -> None:
         port = 0
         find_agents = false
         path = ["work", "/srv"]
+        grants = "allow"
         allowed_hosts = "build.example"
         allowed_origins = ["https://example.org"]
 
@@ -93,6 +94,7 @@ def test_every_key(tmp_path: Path) -> None:
         host="::1",
         port=0,
         path=(str(tmp_path / "work"), "/srv"),
+        grants="allow",
         allowed_hosts=("build.example",),
         allowed_origins=("https://example.org",),
         agents={

@@ -75,7 +75,7 @@ def test_every_setting_of_the_host_is_one_of_the_file() -> None:
         for name, value in attrs.asdict(LimitsConfig()).items()
         if value is not None
     }
-    config = Config(limits=LimitsConfig(**other, draft_seconds=99.0))
+    config = Config(grants="deny", limits=LimitsConfig(**other, draft_seconds=99.0))
     made = build_host(config, seed=1, paths=(Path("/srv"),)).settings
     for field in structs.fields(Settings):
         if field.name not in _NOT_SET:

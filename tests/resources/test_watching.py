@@ -19,6 +19,7 @@ from ahpd.protocol.resources import CreateResourceWatchParams, GlobPatterns
 from ahpd.protocol.uris import URI
 from ahpd.resources import inotify, watching
 from ahpd.resources.files import FileResources
+from ahpd.resources.port import Served
 from tests.resources.support import fails
 
 pytestmark = [
@@ -37,6 +38,7 @@ class Eye:
     root: URI
     watch: watching.FolderWatch
     resources: FileResources
+    nursery: trio.Nursery
     said: list[tuple[str, str]] = attrs.field(factory=list)
     batches: list[list[tuple[str, str]]] = attrs.field(factory=list)
 
@@ -97,11 +99,11 @@ async def looking(
         k: GlobPatterns(items=tuple(v)) for k, v in more.items() if k != "recursive"
     }
     params = CreateResourceWatchParams(uri=root, recursive=more.get("recursive"), **globs)
-    watch = await files.watch(params, [(served or folder).as_uri()])
+    watch = await files.watch(params, Served([(served or folder).as_uri()]))
     async with trio.open_nursery() as nursery:
         if resources is None:
             nursery.start_soon(files.keep_watch)
-        eye = Eye(folder, root, watch, files)
+        eye = Eye(folder, root, watch, files, nursery)
         nursery.start_soon(eye.follow)
         yield eye
         watch.close()
@@ -146,6 +148,46 @@ async def test_b11_a_file_is_heard_after_every_kind_of_save(tmp_path: Path) -> N
         await eye.says_only(("", "added"))
         (tmp_path / "b.txt").write_text("another")
         await eye.is_silent()
+
+
+VIM = ["vim", "-u", "NONE", "-n", "-es", "-c", "set writebackup backupcopy={}", "-c", "normal Ox",
+       "-c", "wq", "a.txt"]  # fmt: skip
+EDITORS = {
+    "vim that renames": [each.format("no") for each in VIM],
+    "vim that copies": [each.format("yes") for each in VIM],
+    "sed": ["sed", "-i", "s/^/x/", "a.txt"],
+    "ed": ["sh", "-c", "printf '1s/^/x/\\nw\\nq\\n' | ed -s a.txt"],
+    "git": ["git", "checkout", "-q", "-f", "-"],
+}
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+async def test_b11_real_editors_are_heard_each_time_they_save(tmp_path: Path, editor: str) -> None:
+    command = EDITORS[editor]
+    if any(shutil.which(name) is None for name in (command[0], editor.split(maxsplit=1)[0])):
+        pytest.skip(f"there is no {editor}")
+    file = tmp_path / "a.txt"
+    if editor == "git":
+        git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x"]
+        await trio.run_process([*git, "init", "-q"])
+        for text in "01":
+            file.write_text(text)
+            for more in (["checkout", "-qb", f"b{text}"], ["add", "."], ["commit", "-qm", "x"]):
+                await trio.run_process([*git, *more])
+    else:
+        file.write_text("1\n")
+    resources = FileResources()
+    async with (
+        looking(tmp_path, "a.txt", resources=resources) as one,
+        looking(tmp_path, resources=resources) as folder,
+    ):
+        folder.nursery.start_soon(resources.keep_watch)
+        for _ in range(2):
+            before = file.read_text()
+            await trio.run_process(command, cwd=tmp_path, check=False)
+            assert file.read_text() != before
+            await one.says_only(("", "updated"))
+            await folder.says(("a.txt", "updated"))
 
 
 async def test_r_14_5_without_recursive_only_what_is_in_the_folder_itself(tmp_path: Path) -> None:
@@ -427,7 +469,7 @@ async def test_what_the_kernel_could_not_say_is_found(tmp_path: Path) -> None:
 async def test_whoever_comes_after_is_told_what_happened_in_between(tmp_path: Path) -> None:
     resources = FileResources()
     params = CreateResourceWatchParams(uri=tmp_path.as_uri(), recursive=True)
-    watch = await resources.watch(params, [tmp_path.as_uri()])
+    watch = await resources.watch(params, Served([tmp_path.as_uri()]))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(resources.keep_watch)
         for number in range(40):
