@@ -211,6 +211,8 @@ class Config:
     allowed_origins: tuple[str, ...] = ()
     #: Agents by name, in the order in which they are offered; none: ``demo``, the built-in script.
     agents: Mapping[str, AgentConfig] = attrs.field(factory=dict)
+    #: Whether known agents that are installed are offered besides.
+    find_agents: bool = _setting(True, "true or false", lambda value: isinstance(value, bool))
     limits: LimitsConfig = attrs.field(factory=LimitsConfig)
     journal: JournalConfig = attrs.field(factory=JournalConfig)
     log: LogConfig = attrs.field(factory=LogConfig)

@@ -89,6 +89,7 @@ def _converter() -> cattrs.Converter:
     # Not cattrs' own validation: it collects what is wrong in groups, and one sentence will do.
     made = cattrs.Converter(detailed_validation=False)
     made.register_structure_hook(str, _exactly("a string", str))
+    made.register_structure_hook(bool, _exactly("true or false", bool))
     made.register_structure_hook(int, _exactly("a whole number", int))
     made.register_structure_hook(float, _number)
     made.register_structure_hook_func(lambda hint: hint == (str | None), _exactly("a string", str))

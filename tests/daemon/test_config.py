@@ -38,6 +38,7 @@ def test_every_key(tmp_path: Path) -> None:
         """
         host = "::1"
         port = 0
+        find_agents = false
         path = ["work", "/srv"]
         grants = "allow"
         allowed_hosts = "build.example"
@@ -110,6 +111,7 @@ def test_every_key(tmp_path: Path) -> None:
             ),
             "fourth": AgentConfig(kind="acp", command=("agent", "two words")),
         },
+        find_agents=False,
         limits=LimitsConfig(
             client_queue_bytes=1 << 20,
             replay_bytes=2 << 20,
@@ -199,6 +201,7 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             '[log.levels]\ntree = "loud"',
             "log.levels: expected levels (debug, info, warning, error)",
         ),
+        ("find_agents = 1", "find_agents: expected true or false, got 1"),
         ("agents = 1", "agents: expected a table of agents by name, got 1"),
         ("[agents]\nx = 1", "agents.x: expected a table, got 1"),
         (
@@ -266,6 +269,7 @@ def test_flags_are_over_the_file(tmp_path: Path) -> None:
         port=2,
         path=(str(tmp_path / "x"),),
         agents={"new": AgentConfig(script="a:b.json")},
+        find_agents=False,
         log=LogConfig("debug"),
     )
     assert launch.paths == [Path("y")]
@@ -324,7 +328,7 @@ def test_what_a_host_is_built_with(tmp_path: Path) -> None:
     folder.mkdir()
     host = build_host(Config(limits=limits), seed=1, paths=[folder])
     assert host.settings.served == (folder.as_uri(),)
-    assert list(host.agents) == ["demo"]
+    assert next(iter(host.agents)) == "demo"  # and then what is found here
     assert (host.settings.grace, host.window.limit) == (1.0, 8)
     root = host.ledger.find(ROOT)
     assert root is not None
