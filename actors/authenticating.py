@@ -61,6 +61,7 @@ async def authenticate(connection: Connection, params: AuthenticateParams) -> Au
     if resource is None:
         raise _unannounced(name)
     token = Token(resource, params.token, params.scopes, _end(params))
+    host.on_secret(token.value)
     held.keep(token)
     if token.expires < math.inf:
         connection.spawn(_expire, connection, token, name="token")

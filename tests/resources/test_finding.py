@@ -63,6 +63,30 @@ async def test_ignore_files_are_respected_as_git_does(tmp_path: Path) -> None:
     assert set(await found(tmp_path, "")) == {*wanted, ".ignore"} - {"q22"}
 
 
+async def test_a_folder_inside_a_repository_is_ignored_by_what_is_above_it(tmp_path: Path) -> None:
+    make(
+        tmp_path, "packages/ä/src/m.py", "packages/ä/node_modules/x/i.js", "packages/ä/a.log",
+        "packages/ä/keep.log", "packages/ä/out/x", "packages/ä/src/out/y", "packages/b/z",
+        "out/gone", "build/made/a.c", "build/made/b.log",
+    )  # fmt: skip
+    (tmp_path / ".gitignore").write_text("node_modules\n*.log\n/out\n/build/\n")
+    (tmp_path / "packages/.gitignore").write_text("!keep.log\n/ä/out\n")
+    package = tmp_path / "packages/ä"
+    assert "a.log" in await found(package, ""), "it is no repository yet"
+    await trio.run_process(["git", "-C", str(tmp_path), "init", "-q"])
+    listing = ["git", "-C", str(package), "ls-files", "-co", "-z", "--exclude-standard"]
+    done = await trio.run_process(listing, capture_stdout=True)
+    wanted = {name for name in done.stdout.decode().split("\0") if name}
+    assert wanted == {"src/m.py", "src/out/y", "keep.log"}
+    assert set(await found(package, "")) == wanted
+    assert set(await found(package / "src", "")) == {"m.py", "out/y"}
+    # Who has been sent into an ignored folder wants to see what is in it.
+    assert set(await found(tmp_path / "build/made", "")) == {"a.c", "b.log"}
+    # A repository in a repository is its own.
+    await trio.run_process(["git", "-C", str(package), "init", "-q"])
+    assert {"a.log", "out/x"} <= set(await found(package, ""))
+
+
 def test_patterns_with_and_without_exceptions() -> None:
     rules = Rules(["*.o", "/x/", "a/**/b"])
     assert rules.verdict("d/y.o") is True
