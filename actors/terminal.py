@@ -22,6 +22,7 @@ from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import Dispatch, Echoed
 from actors.pace import Pace, Shown
+from actors.retained import KEPT
 from actors.rules import terminal as rules
 from actors.terminals import Interrupt, say_terminals
 from ahpd.protocol import terminal as act
@@ -198,6 +199,8 @@ class Terminal(Actor[Incoming]):
     def _trim(self) -> None:
         """Forget the oldest output, here alone (R-12.27)."""
         limit = self._host.settings.scrollback
+        if self._channel.notes.retained:
+            limit = min(limit, KEPT)
         if scrollback.is_over(self._size, limit) and not self._channel.closed:
             self._channel.state = scrollback.trimmed(self._state, limit)
             self._size = scrollback.size(self._state)
