@@ -165,7 +165,7 @@ async def test_folders_that_hang_leave_the_others_to_be_found(
     for number in range(5):
         make(tmp_path, f"slow{number}/hangs", f"quick{number}/a")
     go_on = threading.Event()
-    search = finding.files_in
+    search = index_module.files_in
 
     def hanging(folder: bytes, *more: Any) -> None:
         if b"slow" in folder:
