@@ -67,6 +67,10 @@ def _seconds(default: float, most: float = 86_400.0) -> Any:
     )
 
 
+#: Keys of an agent that mean nothing to a script.
+_OF_PROGRAMS = ("command", "env", "tokens", "auth_method", "files")
+
+
 @attrs.frozen
 class AgentConfig:
     """``[agents.NAME]``: an agent that sessions can be started with."""
@@ -81,6 +85,14 @@ class AgentConfig:
     command: tuple[str, ...] = _setting((), "a program and its arguments", bool)
     #: What is added to the environment that it runs in. It may hold secrets.
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    #: Into which variable the token goes that a client hands over for a resource.
+    tokens: Mapping[str, str] = attrs.field(factory=dict)
+    #: The way that it is to sign in by, one of its own.
+    auth_method: str | None = _setting(None, "the id of a way to sign in", bool)
+    #: Whether the host runs commands for it, on terminals of the session.
+    terminals: bool = True
+    #: Whether the host reads and writes files for it, in the chat's folders.
+    files: bool = False
 
     @property
     def fault(self) -> tuple[str, str] | None:
@@ -89,9 +101,9 @@ class AgentConfig:
             return "command", "the program to run, as an array of strings"
         if self.kind == "acp" and self.script is not None:
             return "script", "a key that goes with the kind: no script"
-        if self.kind == "scripted" and (self.command or self.env):
-            key = "command" if self.command else "env"
-            return key, 'a key that goes with the kind, which is "scripted"'
+        for key in _OF_PROGRAMS if self.kind == "scripted" else ():
+            if getattr(self, key):
+                return key, 'a key that goes with the kind, which is "scripted"'
         return None
 
 

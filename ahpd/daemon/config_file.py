@@ -92,6 +92,7 @@ def _converter() -> cattrs.Converter:
     made.register_structure_hook(bool, _exactly("true or false", bool))
     made.register_structure_hook(int, _exactly("a whole number", int))
     made.register_structure_hook(float, _number)
+    made.register_structure_hook(bool, _exactly("true or false", bool))
     made.register_structure_hook_func(lambda hint: hint == (str | None), _exactly("a string", str))
     made.register_structure_hook_func(lambda hint: hint == tuple[str, ...], _texts)
     made.register_structure_hook_func(_is_mapping, functools.partial(_agents, made))

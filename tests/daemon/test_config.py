@@ -52,6 +52,10 @@ def test_every_key(tmp_path: Path) -> None:
         kind = "acp"
         command = ["./bin/agent", "--acp"]
         env = { KEY = "value" }
+        tokens = { TOKEN = "https://example.org" }
+        auth_method = "web"
+        terminals = false
+        files = true
         [agents.fourth]
         kind = "acp"
         command = "agent 'two words'"
@@ -107,7 +111,13 @@ def test_every_key(tmp_path: Path) -> None:
             "first": AgentConfig(),
             "second": AgentConfig(script=str(tmp_path / "second.json")),
             "third": AgentConfig(
-                kind="acp", command=(str(tmp_path / "bin/agent"), "--acp"), env={"KEY": "value"}
+                kind="acp",
+                command=(str(tmp_path / "bin/agent"), "--acp"),
+                env={"KEY": "value"},
+                tokens={"TOKEN": "https://example.org"},
+                auth_method="web",
+                terminals=False,
+                files=True,
             ),
             "fourth": AgentConfig(kind="acp", command=("agent", "two words")),
         },
@@ -218,6 +228,8 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             '[agents.x]\nkind = "acp"\ncommand = "a"\nenv = {"=" = "1"}',
             "agents.x.env: expected the",
         ),
+        ("[agents.x]\nfiles = 1", "agents.x.files: expected true or false, got 1"),
+        ("[agents.x]\nfiles = true", "agents.x.files: expected a key that goes with the kind"),
         ("[agents.x]\nscript = 1", "agents.x.script: expected the name of a file, got 1"),
         ("[agents.Big]", "agents.Big: expected a name of lower-case letters"),
         ('[agents."a b"]', "agents.a b: expected a name of lower-case letters"),
