@@ -163,7 +163,7 @@ async def answer(
         return {
             **_status(system),
             **(_facts(host) if host is not None else {}),
-            "crashes": [asdict(each) for each in observer.crashes.latest] if observer else [],
+            **(_crashes(observer) if observer is not None else {}),
         }
     if request.method == CHANNELS and host is not None:
         return [uri for uri, channel in host.ledger.channels.items() if is_kept(channel)]
@@ -200,6 +200,10 @@ def _facts(host: Host) -> dict[str, JSON]:
         "sessions": len(host.catalogue or ()),
         "journal": {"failing": ledger.failing, "waitingBytes": ledger.room.taken},
     }
+
+
+def _crashes(observer: Observer) -> dict[str, JSON]:
+    return {"crashes": [asdict(each) for each in observer.crashes.latest]}
 
 
 def _log_levels(log: Log, request: Request) -> JSON:
