@@ -83,7 +83,7 @@ class OwnWatch(Struct, frozen=True, eq=False):
 
 
 def _nobody_writes(_: str) -> None:
-    """Until somebody does."""
+    """Until somebody writes anything down."""
 
 
 class Host(Struct, eq=False):
@@ -124,6 +124,8 @@ class Host(Struct, eq=False):
     watchers: dict[URI, str] = field(default_factory=dict)
     #: Told each token that a client hands over, so that it gets into nothing that is written.
     on_secret: Callable[[str], None] = _nobody_writes
+    #: The file with the report on the latest crash of the actor at a path, if there is one.
+    crash_report: Callable[[str], str | None] = _nobody_writes
 
     @property
     def default_provider(self) -> str:

@@ -65,7 +65,7 @@ def serve(launch: Launch) -> str:
             if was_killed:
                 _end_leftovers(mark)
             _remember(launch, folder)
-            observer = Observer(log, host)
+            observer = Observer(log, host, launch.config, reports=folder.crashes)
             daemon = _Daemon(launch, folder, observer, token, journal=journal, wrap=wrap)
             return trio.run(daemon.run)
 
