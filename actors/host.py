@@ -80,6 +80,10 @@ class OwnWatch(Struct, frozen=True, eq=False):
     number: str
 
 
+def _nobody_writes(_: str) -> None:
+    """Until somebody does."""
+
+
 class Host(Struct, eq=False):
     """One host's shared tables.
 
@@ -116,6 +120,8 @@ class Host(Struct, eq=False):
     own_watches: dict[URI, OwnWatch] = field(default_factory=dict)
     #: Watches on clients' files: the channel, and the client that watches.
     watchers: dict[URI, str] = field(default_factory=dict)
+    #: Told each token that a client hands over, so that it gets into nothing that is written.
+    on_secret: Callable[[str], None] = _nobody_writes
 
     @property
     def default_provider(self) -> str:

@@ -91,6 +91,7 @@ def _without_holes() -> None:
         "status": "ahpd.cli.status",
         "restart": "ahpd.cli.restart",
         "ps": "ahpd.cli.ps",
+        "log": "ahpd.cli.log",
         "agents": "ahpd.cli.agents",
         "demo": "ahpd.cli.demo",
         "sessions": "ahpd.cli.sessions",

@@ -110,10 +110,16 @@ def _found(config: Config) -> Mapping[str, AgentConfig]:
 def _agent(name: str, agent: AgentConfig, mark: str | None) -> Agent:
     if agent.kind == "scripted":
         return ScriptedAgent(name, _script(name, agent))
-    from ahpd.agents.acp.agent import MARK, AcpAgent  # noqa: PLC0415 - only with such an agent
+    from ahpd.agents.acp.agent import MARK, AcpAgent, Options  # noqa: PLC0415 - only with one
 
     marks = {} if mark is None else {MARK: mark}
-    return AcpAgent(name, agent.command, {**agent.env, **marks}, __version__)
+    options = Options(
+        variables=agent.tokens,
+        auth_method=agent.auth_method,
+        terminals=agent.terminals,
+        files=agent.files,
+    )
+    return AcpAgent(name, agent.command, {**agent.env, **marks}, __version__, options=options)
 
 
 def _script(name: str, agent: AgentConfig) -> Script | None:

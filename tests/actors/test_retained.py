@@ -72,6 +72,7 @@ async def test_it_outlives_the_host_also_when_nobody_has_loaded_the_session(
         await it.shows("out")
         await named(it)
         await it.ann.request("disposeTerminal", channel=T)
+        bob = it.bob
         for _ in range(2):
             if how == "kill":
                 await it.host.restart()

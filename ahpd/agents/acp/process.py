@@ -172,6 +172,7 @@ class AgentProcess:
                     await stream.aclose()
             with trio.move_on_after(KILL_WITHIN, shield=True):
                 await self._process.wait()  # or it stays a zombie
+                await self._group_over()
             if self._process.returncode is None:
                 _log.warning("agent %d: does not end, not even by SIGKILL", self.pid)
 
@@ -186,11 +187,14 @@ class AgentProcess:
         """Wait for the process and all of its group; whether they are over."""
         with trio.move_on_after(within):
             await self._process.wait()
-            # Nobody tells when its children have ended.
-            while self._group_lives():  # noqa: ASYNC110
-                await trio.sleep(_LOOK_EVERY)
+            await self._group_over()
             return True
         return False
+
+    async def _group_over(self) -> None:
+        """Nobody tells when its children have ended."""
+        while self._group_lives():  # noqa: ASYNC110
+            await trio.sleep(_LOOK_EVERY)
 
     def _group_lives(self) -> bool:
         try:

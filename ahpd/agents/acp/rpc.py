@@ -128,6 +128,9 @@ class Link:
                 await bell.wait()
         finally:
             self.forget(number)
+            if not came and method != "initialize":
+                # Most do not listen to it (hazard 19), and none is harmed.
+                self.notify("$/cancel_request", {"requestId": number})
         if not came:
             raise AgentGone(f"the agent did not answer {method} in {within:g} s")
         if came[0] is None:

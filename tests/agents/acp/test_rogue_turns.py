@@ -136,6 +136,7 @@ async def test_an_option_is_chosen_by_what_was_decided(
 async def test_calls_that_are_left_open_end_with_the_turn(tmp_path: Path) -> None:
     async with at_work(rogue(tmp_path), tmp_path) as agent:
         _, screen = await agent.turn("open after")
+        assert screen.text in ("", "after the end"), "as far as it came in time"
         (finished,) = screen.only(ev.ToolFinished)
         assert isinstance(finished, ev.ToolFinished)
         assert (finished.call_id, finished.success) == ("running", False)
@@ -226,11 +227,6 @@ async def test_why_a_turn_ended(reason: str, outcome: ev.Outcome, tmp_path: Path
 async def test_an_error_ends_the_turn_and_not_the_agent(tmp_path: Path) -> None:
     async with at_work(rogue(tmp_path), tmp_path) as agent:
         assert (await agent.turn("fail"))[0] == Failed("Internal: disk full", "AgentError")
-        outcome, _ = await agent.turn("refuse")
-        assert outcome == Failed(
-            "the agent wants you to sign in first (Log in). Its ways to sign in: web.",
-            "AuthRequired",
-        )
         assert (await agent.turn("hello"))[0] == Done()
 
 
