@@ -73,9 +73,7 @@ class Daemon:
 
 
 @contextmanager
-def daemon(
-    turns: Sequence[Any], config: str = "", *, acp: str | None = None
-) -> Iterator[Daemon]:
+def daemon(turns: Sequence[Any], config: str = "", *, acp: str | None = None) -> Iterator[Daemon]:
     """A host whose agent plays `turns`, the entries of a script; its journal is in a folder.
 
     With `acp`, its agent is a program that speaks ACP, and this its command line.

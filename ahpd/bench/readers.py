@@ -82,7 +82,8 @@ class Readers:
         """One connection for each of `greetings`, of which the last `stalled` are not read.
 
         Each gets `count` messages that count; of those that hold times (`before_time` stands before
-        each, and nowhere else before a number), the first `skip` are left out. `envelopes`: they are a host's, and can be verified.
+        each, and nowhere else before a number), the first `skip` are left out. `envelopes`: they
+        are a host's, and can be verified.
         """
         self.program = Program(
             "ahpd.bench.readers",

@@ -1,10 +1,10 @@
 """What an agent that speaks ACP can say through a host: chunks a second, and how late they come.
 
 Run it as ``python contrib/bench/acp.py``. The agent is a process that writes a chunk with each
-write, as agents do; the host is a daemon of its own with its journal on, and one other process reads
-for all subscribers, by WebSocket. Beside it, in turns with it, the same agent is read by a loop that
-does nothing but take its pipe's lines apart with orjson. One subscriber's stream is looked at
-closely: its numbers grow, and its text is the host's. Exits 1 when an aim is missed.
+write, as agents do; the host is a daemon of its own with its journal on, and one other process
+reads for all subscribers, by WebSocket. Beside it, in turns with it, the same agent is read by a
+loop that does nothing but take its pipe's lines apart with orjson. One subscriber's stream is
+looked at closely: its numbers grow, and its text is the host's. Exits 1 when an aim is missed.
 """
 
 from __future__ import annotations
@@ -203,7 +203,10 @@ def chunks(subscribers: int, aim: float | None, count: int, runs: int) -> list[R
 
 def late(seconds: float, runs: int) -> list[Row]:
     """How late chunks come that do not come in masses."""
-    halves, worst, bare, bare_worst = [], [], [], []
+    halves: list[float] = []
+    worst: list[float] = []
+    bare: list[float] = []
+    bare_worst: list[float] = []
     count = int(PACE * seconds)
     with _host() as (host, peer):
         for _ in range(runs):
