@@ -54,6 +54,8 @@ class Settings(Struct, eq=False):
     open_requests: int = 256
     #: How long a session may be unused, and heard by nobody, before it is ended; None: for ever.
     drafts_after: float | None = None
+    #: How long text of an agent's that follows other text may be gathered; 0: not at all.
+    delta_window: float = 0.0
     #: Turns in one page of older ones.
     page: int = 50
     #: How many times as long as a write took the journal is left alone: what comes shares the next.

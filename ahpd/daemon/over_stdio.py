@@ -17,6 +17,7 @@ from actors.connection import serve_connection
 from ahpd.daemon.control import PrivateTransport
 from ahpd.daemon.errors import HostFailed, PeerBroke
 from ahpd.daemon.hosting import build_host
+from ahpd.daemon.inherited import catch_what_is_ignored
 from ahpd.daemon.launch import Launch
 from ahpd.daemon.observing import Observer, open_log
 from ahpd.daemon.running import (
@@ -85,6 +86,7 @@ def serve_stdio(launch: Launch, read_fd: int, write_fd: int) -> str:
     What it asked for in order is answered first. Raises as `serve`, `HostFailed` when its
     connection ended because of an error here, and `PeerBroke` when it ended because of what came.
     """
+    catch_what_is_ignored()
     log = open_log(launch.config)
     with ExitStack() as stack:
         journal, kept = stack.enter_context(_journal(launch))
