@@ -1,4 +1,4 @@
-"""``ahpd doctor``: with a daemon and without, on a machine where all is well and where it is not."""
+"""``ahpd doctor``: with a daemon and without, where all is well and where it is not."""
 
 from __future__ import annotations
 
