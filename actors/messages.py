@@ -167,7 +167,7 @@ class ChatOpened(Struct, frozen=True):
     """The chat's agent is up, or (with an `error`) will not come up."""
 
     chat: URI
-    error: str | None = None
+    error: Failed | None = None
 
 
 class TurnBegan(Struct, frozen=True):

@@ -7,7 +7,7 @@ wants it may claim it (R-12.9).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ from ahpd.protocol.terminal import (
     TerminalTitleChangedAction,
 )
 from ahpd.protocol.uris import ROOT, URI, canonical, scheme
-from ahpd.terminals.port import Fault, Spawn, SpawnFailed
+from ahpd.terminals.port import Fault, Spawn, SpawnFailed, Terminal
 from supervisors import Actor, NoSuchChild, Request, System
 
 if TYPE_CHECKING:
@@ -146,8 +146,16 @@ class Wanted(Struct, frozen=True):
     name: str | None = None
 
 
-async def open_terminal(host: Host, system: System, wanted: Wanted) -> Channel:
-    """Make a terminal. Raises `ProtocolError`; then, and when it is cancelled, nothing is left."""
+async def open_terminal(
+    host: Host,
+    system: System,
+    wanted: Wanted,
+    started: Callable[[Terminal], None] = lambda _: None,
+) -> Channel:
+    """Make a terminal; its process is given to `started` too, to be waited for.
+
+    Raises `ProtocolError`; then, and when it is cancelled, nothing is left.
+    """
     from actors.terminal import Launch, terminal_spec  # noqa: PLC0415 - it imports this module
 
     if host.terminals is None:
@@ -175,6 +183,7 @@ async def open_terminal(host: Host, system: System, wanted: Wanted) -> Channel:
     launch, runs = Launch(None), False
     try:
         launch.terminal = await host.terminals.spawn(spawn)
+        started(launch.terminal)
         if not wanted.name:
             Desk(host, channel).say(TerminalTitleChangedAction(title=launch.terminal.title))
         await system.supervisor("terminals").start_child(terminal_spec(host, channel, launch))
@@ -235,15 +244,15 @@ def _check(host: Host, params: CreateTerminalParams, uri: URI, client_id: str) -
 
 def _folder(host: Host, uri: URI | None) -> str | None:
     """The folder to start in: one that is served, or that a session works in, or in one of them."""
-    served = [path for path in map(_path, host.settings.served) if path is not None]
+    served = [path for path in map(path_of, host.settings.served) if path is not None]
     if uri is None:
         return served[0] if served else None
-    path = _path(uri)
+    path = path_of(uri)
     if path is None:
         raise ProtocolError(
             ErrorCode.INVALID_PARAMS, f"createTerminal: cwd: {uri} names no folder of this machine"
         )
-    if not any(_inside(path, root) for root in (*served, *_working_directories(host))):
+    if not any(is_within(path, root) for root in (*served, *_working_directories(host))):
         raise ProtocolError(ErrorCode.PERMISSION_DENIED, f"the folder {uri} is not served here")
     return path
 
@@ -254,7 +263,7 @@ def folder_of(host: Host, chat: Channel) -> str | None:
     named = chat.state.working_directories
     if named is None and session is not None:
         named = session.state.working_directories
-    for path in map(_path, (*(named or ()), *host.settings.served)):
+    for path in map(path_of, (*(named or ()), *host.settings.served)):
         if path is not None:
             return path
     return None
@@ -264,12 +273,13 @@ def _working_directories(host: Host) -> list[str]:
     found: list[str] = []
     for channel in host.ledger.channels.values():
         if isinstance(channel.state, SessionState):
-            named = (_path(each) for each in channel.state.working_directories or ())
+            named = (path_of(each) for each in channel.state.working_directories or ())
             found += [path for path in named if path is not None]
     return found
 
 
-def _path(uri: URI) -> str | None:
+def path_of(uri: URI) -> str | None:
+    """The path of a folder of this machine; None: the URI names none."""
     if scheme(uri).lower() != "file":
         return None
     try:
@@ -281,7 +291,8 @@ def _path(uri: URI) -> str | None:
     return path if is_local and path.startswith("/") and "\0" not in path else None
 
 
-def _inside(path: str, root: str) -> bool:
+def is_within(path: str, root: str) -> bool:
+    """Whether a path is a folder or lies in it, by its steps alone."""
     steps = [step for step in path.split("/") if step not in ("", ".")]
     base = [step for step in root.split("/") if step not in ("", ".")]
     return ".." not in steps and steps[: len(base)] == base

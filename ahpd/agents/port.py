@@ -7,9 +7,10 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
-from ahpd.agents.events import Event, Outcome
+from ahpd.agents.events import Event, Failed, Outcome
 from ahpd.protocol.annotations import Annotation
 from ahpd.protocol.chat import Turn
+from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.customizations import Customization, CustomizationEnablement
 from ahpd.protocol.discreet import Discreet
 from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
@@ -41,6 +42,28 @@ class AgentFailed(Exception):
         self.resumable = resumable
 
 
+class SignInNeeded(AgentFailed):
+    """The agent wants somebody to sign in. `resources` are what a client can bring tokens for.
+
+    `methods` are the agent's own ways to sign in, as they are shown in `_meta`.
+    """
+
+    def __init__(
+        self, message: str, resources: Sequence[ProtectedResourceMetadata], methods: JSON
+    ) -> None:
+        super().__init__(message)
+        self.resources = resources
+        self.methods = methods
+
+
+def failure(error: AgentFailed) -> Failed:
+    """How a turn, or the making of a session, ends by this."""
+    if not isinstance(error, SignInNeeded):
+        return Failed(error.message, "AgentFailed", error.resumable)
+    meta: JSON = {"ahpd.authMethods": error.methods} if error.methods else None
+    return Failed(error.message, "AuthRequired", error.resumable, meta, error.resources)
+
+
 class Transcript(Struct, frozen=True):
     """A chat that a message refers to, as far as it went when the message was accepted.
 
@@ -58,6 +81,81 @@ class Remarks(Struct, frozen=True):
     annotations: Sequence[Annotation] = ()
 
 
+class HostRefused(Exception):
+    """The host does not do what an agent wants; the message is for the agent and for people."""
+
+    def __init__(self, message: str, kind: Literal["not found", "not allowed", "failed"]) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+
+
+class CommandWanted(Struct, frozen=True):
+    """A command that an agent wants run: a line for a shell, the path of a folder, variables."""
+
+    line: str
+    cwd: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class CommandOver(Struct, frozen=True):
+    """How a command ended: its exit code, or the name of the signal, as ``SIGTERM``."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+class RunningCommand(Protocol):
+    """A command on a terminal of the session, which people can see and type into."""
+
+    @property
+    def uri(self) -> URI:
+        """The terminal's channel."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What the terminal is called."""
+        ...
+
+    @property
+    def over(self) -> CommandOver | None:
+        """How it ended; None while it runs."""
+        ...
+
+    def output(self) -> str:
+        """What it has written, as far as that is kept, without escape sequences."""
+        ...
+
+    async def wait(self) -> CommandOver:
+        """Until it has ended, and all that it wrote is in `output`. A checkpoint."""
+        ...
+
+    async def end(self) -> None:
+        """End it, within a bound. Its terminal stays, to be read. Harmless again. Never fails."""
+        ...
+
+
+class Commands(Protocol):
+    """Runs commands for one chat's agent."""
+
+    async def run(self, wanted: CommandWanted) -> RunningCommand:
+        """Start one. Raises `HostRefused`."""
+        ...
+
+
+class Files(Protocol):
+    """Text files, in the folders that one chat works in and nowhere else."""
+
+    async def read(self, uri: URI) -> str:
+        """All of a file. Raises `HostRefused`."""
+        ...
+
+    async def write(self, uri: URI, text: str) -> None:
+        """Make this the content of a file, which need not exist. Raises `HostRefused`."""
+        ...
+
+
 #: What an attachment stands for that says only where to look.
 Attached: TypeAlias = Transcript | Remarks
 
@@ -71,7 +169,8 @@ class OpenRequest(Discreet, frozen=True):
     of the turn. `tokens` are those of the client on whose behalf it is opened, by resource; never
     logged, never stored. `customizations` are the session's as far as they are known, with what
     people decided about them. `conversation` is what an earlier backend of the chat said that the
-    agent itself knows it by (`ConversationNamed`).
+    agent itself knows it by (`ConversationNamed`). `commands` and `files` are what the host can do
+    for the agent; None: nothing of the kind.
     """
 
     hidden = frozenset({"tokens"})
@@ -87,6 +186,8 @@ class OpenRequest(Discreet, frozen=True):
     tokens: Mapping[str, str] = field(default_factory=dict)
     customizations: Sequence[Customization] = ()
     conversation: str | None = None
+    commands: Commands | None = None
+    files: Files | None = None
 
 
 class Ran(Struct, frozen=True):
@@ -111,6 +212,8 @@ class Prompt(Struct, frozen=True):
 
     `waiting`, given to an `Enduring` agent's backend alone: the turn was left when it waited for an
     answer about this; ask for it once more, in the same words, and go on from there.
+
+    `window`: seconds in which text that follows other text may be gathered; 0: not at all.
     """
 
     turn_id: str
@@ -119,6 +222,7 @@ class Prompt(Struct, frozen=True):
     tools: Sequence[ToolDefinition] = ()
     attached: Sequence[Attached] = ()
     waiting: str | None = None
+    window: float = 0.0
     ran: Sequence[Ran] = ()
 
 
@@ -324,6 +428,15 @@ class Authorizable(Protocol):
 
     def authorize_server(self, server_id: str, token: str) -> None:
         """Here is the token that this server waits for; it says `ServerChanged` when it goes on."""
+        ...
+
+
+@runtime_checkable
+class Leaving(Protocol):
+    """An agent that can be signed out."""
+
+    async def sign_out(self, resource: str) -> None:
+        """Somebody took back the token of this resource of its. Raises `AgentFailed`."""
         ...
 
 

@@ -63,6 +63,8 @@ def test_the_defaults_that_are_told_are_those_that_count() -> None:
     for key, value in keys():
         if value not in (None, (), {}):
             shown = f'`"{value}"`' if isinstance(value, str) else f"{value:.0f}"
+            if isinstance(value, bool):
+                shown = f"`{str(value).lower()}`"
             assert told[key].startswith(shown), key
     for key, value in config_state(host()).values.items():
         assert told[key] == f"{value:.0f}", key

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 
+from ahpd.resources import finding
 from ahpd.resources import index as index_module
 from ahpd.resources.files import FileResources
 from ahpd.resources.ignoring import Rules
@@ -155,6 +156,41 @@ async def test_a_slow_tree_gives_what_there_is_and_then_all(
         go_on.set()
     with trio.fail_after(30):
         while await labels() != ["a", "d/b"]:
+            await trio.sleep(0.01)
+
+
+async def test_folders_that_hang_leave_the_others_to_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        make(tmp_path, f"slow{number}/hangs", f"quick{number}/a")
+    go_on = threading.Event()
+    search = index_module.files_in
+
+    def hanging(folder: bytes, *more: Any) -> None:
+        if b"slow" in folder:
+            go_on.wait(60)
+        search(folder, *more)
+
+    monkeypatch.setattr(finding, "files_in", hanging)
+    monkeypatch.setattr(finding, "TURN", 0.05)
+    resources = FileResources()
+
+    async def labels(name: str) -> list[str]:
+        found = await resources.find("", [(tmp_path / name).as_uri()], 5)
+        return [each.label for each in found]
+
+    try:
+        with trio.fail_after(30):
+            for number in range(5):
+                assert await labels(f"slow{number}") == []
+            for number in range(5):
+                while await labels(f"quick{number}") != ["a"]:
+                    await trio.sleep(0.01)
+    finally:
+        go_on.set()
+    with trio.fail_after(30):
+        while await labels("slow4") != ["hangs"]:
             await trio.sleep(0.01)
 
 
