@@ -497,7 +497,8 @@ class Chat(Actor[Incoming]):
         attached = attached_to(self._channel, turn.id)
         waiting, self._waiting = self._waiting, None
         about = waiting.about if waiting is not None else None
-        return Prompt(turn.id, turn.message, self._resumes, tools, attached, about)
+        window = self._host.settings.delta_window
+        return Prompt(turn.id, turn.message, self._resumes, tools, attached, about, window)
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1

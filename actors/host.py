@@ -54,6 +54,8 @@ class Settings(Struct, eq=False):
     open_requests: int = 256
     #: How long a session may be unused, and heard by nobody, before it is ended; None: for ever.
     drafts_after: float | None = None
+    #: How long text of an agent's that follows other text may be gathered; 0: not at all.
+    delta_window: float = 0.0
     #: Turns in one page of older ones.
     page: int = 50
     #: How many times as long as a write took the journal is left alone: what comes shares the next.
@@ -81,7 +83,7 @@ class OwnWatch(Struct, frozen=True, eq=False):
 
 
 def _nobody_writes(_: str) -> None:
-    """Until somebody does."""
+    """Until somebody writes anything down."""
 
 
 class Host(Struct, eq=False):
@@ -122,6 +124,8 @@ class Host(Struct, eq=False):
     watchers: dict[URI, str] = field(default_factory=dict)
     #: Told each token that a client hands over, so that it gets into nothing that is written.
     on_secret: Callable[[str], None] = _nobody_writes
+    #: The file with the report on the latest crash of the actor at a path, if there is one.
+    crash_report: Callable[[str], str | None] = _nobody_writes
 
     @property
     def default_provider(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator
+from itertools import islice
 
 from actors.ledger import Entry
 from ahpd.protocol.uris import URI
@@ -49,6 +50,11 @@ class ReplayWindow:
                 and (entry.audience is None or entry.audience == client_id)
             ):
                 yield entry
+
+    def last_of(self, channel: URI, count: int) -> list[Entry]:
+        """The newest envelopes of a channel that are here, at most so many, the oldest first."""
+        of_channel = (entry for entry in reversed(self._entries) if entry.channel.uri == channel)
+        return list(islice(of_channel, count))[::-1]
 
     def __len__(self) -> int:
         """How many envelopes are kept."""

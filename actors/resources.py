@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from actors.data_uris import is_data, read_data
 from actors.forwarding import create_watch as relay_watch
 from actors.forwarding import forward, is_file
 from actors.host import Host
@@ -60,6 +61,8 @@ METHODS = tuple(_OWN)
 
 async def serve(connection: Connection, method: str, params: Any) -> Any:
     """Answer one of `METHODS`. Raises `ProtocolError`."""
+    if method == "resourceRead" and is_data(params.uri):
+        return read_data(params.uri, params.encoding)
     if not is_ours(params):
         return await forward(connection, method, params)
     assert connection.client_id is not None

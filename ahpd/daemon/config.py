@@ -145,6 +145,10 @@ class LimitsConfig:
     request_seconds: float = _seconds(30.0)
     #: Requests of one connection that may be open at a time; more wait unread.
     open_requests: int = _whole(256, 1, 100_000, "requests")
+    #: Milliseconds in which an agent's text that follows other text may be gathered.
+    delta_window_ms: float = _setting(
+        0.0, "a number of milliseconds from 0 to 1000", lambda value: 0 <= value <= 1000
+    )
     #: Turns in one page of older ones.
     page_turns: int = _whole(50, 1, 100_000, "turns")
     #: Seconds after which a session is ended that nobody ever used or hears; none: never.

@@ -5,7 +5,7 @@ before `initialize` too, and while the journal fails; on every other transport t
 methods.
 
 * ``x-ahpd/status`` -> ``{"connections": n, "parked": [path, ...], "sessions": n, "journal":
-  {"failing": why or null, "waitingBytes": n}}``
+  {"failing": why or null, "waitingBytes": n}, "crashes": [{"path", "at", "text", "file"}]}``
 * ``x-ahpd/channels`` -> the URIs of the channels that are loaded, and are kept in the journal.
 * ``x-ahpd/restartActor`` ``{"path": p}`` -> ``null`` once the actor at `p` is up again; -32008 when
   there is none, -32603 when it did not come up.
@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import trio
+from msgspec.structs import asdict
 
 from actors.grants import MOST_GIVEN, USES
 from actors.host import Host
@@ -159,7 +160,11 @@ async def answer(
     """The result of a private request. A checkpoint. Raises `ProtocolError`."""
     await trio.lowlevel.checkpoint()
     if request.method == STATUS:
-        return {**_status(system), **(_facts(host) if host is not None else {})}
+        return {
+            **_status(system),
+            **(_facts(host) if host is not None else {}),
+            **(_crashes(observer) if observer is not None else {}),
+        }
     if request.method == CHANNELS and host is not None:
         return [uri for uri, channel in host.ledger.channels.items() if is_kept(channel)]
     if request.method == GRANTS and host is not None:
@@ -195,6 +200,10 @@ def _facts(host: Host) -> dict[str, JSON]:
         "sessions": len(host.catalogue or ()),
         "journal": {"failing": ledger.failing, "waitingBytes": ledger.room.taken},
     }
+
+
+def _crashes(observer: Observer) -> dict[str, JSON]:
+    return {"crashes": [asdict(each) for each in observer.crashes.latest]}
 
 
 def _log_levels(log: Log, request: Request) -> JSON:

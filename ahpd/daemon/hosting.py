@@ -54,6 +54,7 @@ def build_host(
         watches=limits.watches,
         request_within=limits.request_seconds,
         open_requests=limits.open_requests,
+        delta_window=limits.delta_window_ms / 1000.0,
         page=limits.page_turns,
         drafts_after=limits.draft_seconds,
         terminals=limits.terminals,

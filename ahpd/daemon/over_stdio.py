@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import trio
 from msgspec import Struct
@@ -16,6 +17,7 @@ from actors.connection import serve_connection
 from ahpd.daemon.control import PrivateTransport
 from ahpd.daemon.errors import HostFailed, PeerBroke
 from ahpd.daemon.hosting import build_host
+from ahpd.daemon.inherited import catch_what_is_ignored
 from ahpd.daemon.launch import Launch
 from ahpd.daemon.observing import Observer, open_log
 from ahpd.daemon.running import (
@@ -84,12 +86,13 @@ def serve_stdio(launch: Launch, read_fd: int, write_fd: int) -> str:
     What it asked for in order is answered first. Raises as `serve`, `HostFailed` when its
     connection ended because of an error here, and `PeerBroke` when it ended because of what came.
     """
+    catch_what_is_ignored()
     log = open_log(launch.config)
     with ExitStack() as stack:
         journal, kept = stack.enter_context(_journal(launch))
         host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch), kept=kept)
         wrap = stack.enter_context(captured(launch, log.redact))
-        observer = Observer(log, host)
+        observer = Observer(log, host, launch.config, reports=_reports(launch))
         return trio.run(_run_stdio, launch, observer, journal, wrap, (read_fd, write_fd))
 
 
@@ -105,6 +108,15 @@ def _journal(launch: Launch) -> Iterator[tuple[Journal, Kept]]:
     folder = StateFolder(launch.state_dir)
     with folder.held(), journal_in(folder, launch.config) as both:
         yield both
+
+
+def _reports(launch: Launch) -> Path | None:
+    """Where crash reports go: nowhere without a state folder."""
+    if launch.state_dir is None:
+        return None
+    from ahpd.daemon.state import StateFolder  # noqa: PLC0415 - seldom wanted
+
+    return StateFolder(launch.state_dir).crashes
 
 
 async def _run_stdio(

@@ -12,6 +12,7 @@ import trio
 from ahpd import __version__
 from ahpd.daemon.errors import CannotServe, ConfigError
 from ahpd.daemon.hosting import build_host
+from ahpd.daemon.inherited import catch_what_is_ignored
 from ahpd.daemon.keeping import journal_in
 from ahpd.daemon.launch import Launch
 from ahpd.daemon.listeners import (
@@ -48,6 +49,7 @@ def serve(launch: Launch) -> str:
     """
     # What a process that hangs is doing: kill -USR1 has it print the stacks of all threads.
     faulthandler.register(signal.SIGUSR1)
+    catch_what_is_ignored()
     folder = StateFolder(launch.state_dir or default_folder())
     with folder.held() as was_killed:
         token = _token(launch, folder)
@@ -65,7 +67,7 @@ def serve(launch: Launch) -> str:
             if was_killed:
                 _end_leftovers(mark)
             _remember(launch, folder)
-            observer = Observer(log, host)
+            observer = Observer(log, host, launch.config, reports=folder.crashes)
             daemon = _Daemon(launch, folder, observer, token, journal=journal, wrap=wrap)
             return trio.run(daemon.run)
 

@@ -65,6 +65,11 @@ def _telling() -> re.Pattern[str]:
     return re.compile(rf"{_WORD}|auth|(?:\b|_)(?:key|pat|pwd)\b", re.IGNORECASE)
 
 
+@functools.cache
+def _ends_telling() -> re.Pattern[str]:
+    return re.compile(rf"{_WORD}$", re.IGNORECASE)
+
+
 class Redactor:
     """See the module. May be used by any thread; `add` by one at a time."""
 
@@ -115,6 +120,11 @@ class Redactor:
 def is_telling(name: str) -> bool:
     """Whether a name says that what it names is a secret."""
     return _telling().search(name) is not None
+
+
+def names_secret(name: str) -> bool:
+    """Whether a text of that name is replaced wherever it stands beside it."""
+    return _ends_telling().search(name) is not None
 
 
 def secrets_in(environment: Mapping[str, str], *, ours: bool) -> list[str]:

@@ -68,6 +68,7 @@ def test_every_key(tmp_path: Path) -> None:
         grace_seconds = 1
         cancel_seconds = 0.5
         silence_seconds = 0
+        delta_window_ms = 75
         client_tool_seconds = 7
         client_answer_seconds = 8
         watch_seconds = 9
@@ -130,6 +131,7 @@ def test_every_key(tmp_path: Path) -> None:
             grace_seconds=1.0,
             cancel_seconds=0.5,
             silence_seconds=0.0,
+            delta_window_ms=75.0,
             client_tool_seconds=7.0,
             client_answer_seconds=8.0,
             watch_seconds=9.0,

@@ -6,6 +6,7 @@ The module is small on purpose: what runs the program is imported when the first
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 MARK = "AHPD_AGENT_OF"
 #: Bytes of the longest line that is taken from an agent.
 LINE_BYTES = 64 * 1024 * 1024
+
+#: Variables whose values are not to be shown.
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE", re.IGNORECASE)
 
 
 class Options(Discreet, frozen=True):
@@ -157,7 +161,13 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         from ahpd.agents.acp.process import start_process  # noqa: PLC0415 - see the module
 
         environment = {**self.environment, **grant.environment}
-        return await start_process(self.command, environment, cwd, limit=self.line_bytes)
+        secrets = [
+            *grant.environment.values(),
+            *(value for name, value in self.environment.items() if _SECRET.search(name)),
+        ]
+        return await start_process(
+            self.command, environment, cwd, limit=self.line_bytes, secrets=secrets
+        )
 
     async def sign_out(self, resource: str) -> None:
         """See `Leaving`. A process of its own is told, if this agent knows how to."""

@@ -182,7 +182,7 @@ class AcpBackend:
 
     async def _begin(self, grant: Grant) -> None:
         agent = self._agent
-        about = Abilities(name=agent.name, command=agent.command)
+        about = Abilities(agent.name, agent.command, conceal=self._process.concealed)
         capabilities: dict[str, JSON] = {**_CAPABILITIES, **self._services.capabilities}
         self._able = await handshake.initialize(self._link, about, agent.version, capabilities)
         agent.learned.meet(self._able)

@@ -58,7 +58,7 @@ async def errand(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.run)
             try:
-                about = Abilities(name=agent.name, command=agent.command)
+                about = Abilities(agent.name, agent.command, conceal=process.concealed)
                 able = await handshake.initialize(link, about, agent.version, {})
                 agent.learned.meet(able)
                 done.append(await do(link, able))

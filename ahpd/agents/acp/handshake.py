@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct, structs
@@ -40,6 +40,8 @@ class Abilities(Struct, frozen=True):
     prompts: dict[str, Any] = {}
     servers: dict[str, Any] = {}
     methods: Sequence[Method] = ()
+    #: Takes out of a text what is not to be shown.
+    conceal: Callable[[str], str] = str
 
 
 class Where(Struct, frozen=True):
@@ -166,7 +168,7 @@ async def asked(link: Link, method: str, params: JSON, within: float, able: Abil
 def failed(fault: RpcFault, able: Abilities) -> AgentFailed:
     """What an error of the agent's means to whoever wanted something of it."""
     if fault.code != AUTH_REQUIRED:
-        return AgentFailed(_with_details(fault))
+        return AgentFailed(told(fault, able))
     ways = methods_in(fault.data) or able.methods
     return SignInNeeded(
         told(fault, able), resources(able.name, ways), [each.wire() for each in ways]
@@ -176,10 +178,10 @@ def failed(fault: RpcFault, able: Abilities) -> AgentFailed:
 def told(fault: RpcFault, able: Abilities) -> str:
     """An error of the agent's for people; one that wants them to sign in, with the ways to."""
     if fault.code != AUTH_REQUIRED:
-        return _with_details(fault)
+        return able.conceal(_with_details(fault))
     ways = [each.told(able.command) for each in methods_in(fault.data) or able.methods]
     how = f" Its ways to sign in: {'; '.join(ways)}." if ways else ""
-    return f"the agent wants you to sign in first ({_with_details(fault)}).{how}"
+    return able.conceal(f"the agent wants you to sign in first ({_with_details(fault)}).{how}")
 
 
 def _with_details(fault: RpcFault) -> str:

@@ -324,6 +324,12 @@ def compacts() -> None:
     send(**update("notice", severity="warning", title="Careful", description="hot"))
 
 
+def floods() -> None:
+    for _ in range(5000):
+        send(id=1, method="zzz")
+    time.sleep(3600)
+
+
 def wants(method: str, **params: Any) -> Any:
     """Have the host do something; its result, or the error's code."""
     send(id=f"w-{method}", method=method, params={"sessionId": SESSION, **params})
@@ -431,6 +437,7 @@ TURNS: dict[str, Callable[[], None]] = {
     "form-back": elicits_and_takes_back,
     "mode-x": lambda: elicits(mode="telepathy"),
     "plans": plans,
+    "floods": floods,
     "command": runs_a_command,
     "kill": kills_a_command,
     "wrong-commands": wrong_commands,
@@ -525,7 +532,7 @@ def begin(message: dict[str, Any]) -> None:
             time.sleep(3600)
         version = 2 if "new-version" in START else 1
         able: dict[str, Any] = {"promptCapabilities": {"image": True}}
-        if "resumes" in START:
+        if "resumes" in START or "really-resumes" in START:
             able["sessionCapabilities"] = {"resume": {}}
         if "loads" in START:
             able["loadSession"] = True
@@ -563,12 +570,17 @@ def begin(message: dict[str, Any]) -> None:
         send(**update("config_option_update", **settings()))
         send(id=request_id, result=settings())
     elif method == "session/load":
-        if "load-fails" in START:
+        if "load-fails" in START and method == "session/load":
             send(id=request_id, error={"code": -32002, "message": "Resource not found"})
             return
         replay()
         send(id=request_id, result=None)
-        threading.Timer(0.1, replay).start()
+        if "at-once" not in START:
+            threading.Timer(0.1, replay).start()
+    elif method == "session/resume" and "really-resumes" in START:
+        if "repeats" in START:
+            replay()
+        send(id=request_id, result={})
     elif method == "session/prompt":
         turn(message)
     elif method == "authenticate":
