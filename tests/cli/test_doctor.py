@@ -15,7 +15,9 @@ import pytest
 
 from ahpd.cli import doctor, doctor_daemon, exits
 from ahpd.cli.group import run
-from ahpd.daemon.doctor import kept, machine
+from ahpd.daemon.doctor import machine
+from ahpd.daemon.doctor.findings import Teller
+from ahpd.journal import inspecting
 from ahpd.journal.port import JournalFailed
 from ahpd.resources.inotify import NO_WATCHERS, WatchLimit
 from tests.cli.daemons import Daemon, daemon, ended, spawn
@@ -208,7 +210,7 @@ def test_a_machine_where_little_works(
         raise JournalFailed("database is locked")
 
     monkeypatch.setattr("pty.openpty", no_terminal)
-    monkeypatch.setattr(kept.inspecting, "stats", locked)
+    monkeypatch.setattr(inspecting, "stats", locked)
     (place / "state").mkdir(mode=0o700)
     (place / "state" / "journal.db").touch(mode=0o600)
     found = examined(place, capsys, "--no-agents", code=exits.FAULTS)
@@ -231,7 +233,7 @@ def test_on_a_terminal_it_says_how_far_it_is(place: Path) -> None:
 def test_signs_are_plain_where_the_terminal_is(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = [doctor_daemon.Teller("g", "c").warn("text\x1b[2J", "advice")]
+    found = [Teller("g", "c").warn("text\x1b[2J", "advice")]
     monkeypatch.setattr(sys, "stdout", open(os.devnull, "w", encoding="ascii"))  # noqa: SIM115
     lines = list(doctor._as_text(found))
     sys.stdout.close()
