@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -441,6 +442,19 @@ async def test_the_kernels_limit_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         await eye.until(lambda: not eye.watch._tree.unwatched)
         (tmp_path / "new/x/a").unlink()
         await eye.says(("new/x/a", "deleted"))
+
+
+async def test_a_process_without_descriptors_is_not_taken_for_a_user_without_watchers() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open("/", os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            inotify.Inotify()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    inotify.Inotify()
 
 
 def queue_length() -> int:
