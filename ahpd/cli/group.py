@@ -92,6 +92,7 @@ def _without_holes() -> None:
         "restart": "ahpd.cli.restart",
         "ps": "ahpd.cli.ps",
         "log": "ahpd.cli.log",
+        "doctor": "ahpd.cli.doctor",
         "agents": "ahpd.cli.agents",
         "demo": "ahpd.cli.demo",
         "sessions": "ahpd.cli.sessions",

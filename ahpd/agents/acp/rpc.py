@@ -15,8 +15,8 @@ import trio
 from msgspec import Struct
 
 from ahpd.agents.acp.process import AgentGone, AgentProcess, LineTooLong
-from ahpd.agents.acp.tolerant import read_json
-from ahpd.protocol.jsontext import ParseError, dumps
+from ahpd.agents.acp.runs import LineReader
+from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.model import JSON
 
 _log = logging.getLogger("ahpd.agents.acp")
@@ -90,6 +90,7 @@ class Link:
         self._next_id = 0
         self._noise = 0
         self._noises: list[str] = []
+        self._lines = LineReader()
         self._reads = 0
         self._held = False
         #: Bytes of answers since all that was sent had been read.
@@ -241,12 +242,7 @@ class Link:
         return self._answers <= ANSWERS_BYTES
 
     def _take_all(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            try:
-                message = read_json(line)
-            except ParseError:
-                self._note_noise(line)
-                continue
+        for message, line in self._lines.messages(lines):
             if isinstance(message, list):
                 for each in message:
                     self._take(each, line)
