@@ -611,10 +611,10 @@ def begin(message: dict[str, Any]) -> None:
         (HOME / "deleted").write_text(message["params"]["sessionId"])
         send(id=request_id, result={})
     elif method == "session/load":
-        goes_on_with(message["params"]["sessionId"])
         if "load-fails" in START and method == "session/load":
             send(id=request_id, error={"code": -32002, "message": "Resource not found"})
             return
+        goes_on_with(message["params"]["sessionId"])
         replay()
         send(id=request_id, result=None)
         if "at-once" not in START:
