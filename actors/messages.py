@@ -296,6 +296,13 @@ class Authorize(Discreet, frozen=True):
     token: str
 
 
+class LetBe(Struct, frozen=True):
+    """A client lets the terminal of a call of this turn be (R-12.6)."""
+
+    turn_id: str | None
+    call_id: str
+
+
 class Switch(Struct, frozen=True):
     """Somebody decided where a customization is on; all decisions, the most specific first."""
 

@@ -1,8 +1,9 @@
 """What a chat's agent is opened for, and what it is told that belongs to no turn.
 
 It is to be up before anybody needs it, to work with other settings, to switch what it is customized
-with, and to start and stop its MCP servers or hand them a token. None of this waits for the turn
-that may run, and a backend that is not up learns what counts when it is opened.
+with, to start and stop its MCP servers or hand them a token, and that a terminal is let be. None of
+this waits for the turn that may run, and a backend that is not up learns what counts when it is
+opened.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from actors.messages import (
     ChatOpened,
     ConfigMoved,
     Control,
+    LetBe,
     OpenAgent,
     Switch,
 )
@@ -30,7 +32,7 @@ from actors.settings import config_of
 from actors.sources import history_left
 from actors.telling import tell
 from ahpd.agents.events import Failed, ServerChanged
-from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, failure
+from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, Released, failure
 from ahpd.protocol.common import ErrorInfo
 from ahpd.protocol.customizations import McpServerErrorState
 from ahpd.protocol.session import SessionState
@@ -38,7 +40,7 @@ from supervisors import Actor, Ref, System
 
 _log = logging.getLogger("ahpd.agents")
 
-Errand: TypeAlias = OpenAgent | Control | Switch | ConfigMoved | AuthorizeServer
+Errand: TypeAlias = OpenAgent | Control | Switch | ConfigMoved | AuthorizeServer | LetBe
 
 
 def conversation_of(host: Host, chat: Channel) -> OpenRequest:
@@ -114,6 +116,10 @@ class Upkeep:
                 backend.switch(errand.customization_id, errand.enablement)
             case AuthorizeServer() if isinstance(backend, Authorizable):
                 backend.authorize_server(errand.server_id, errand.token)
+            case LetBe():
+                turn = self._channel.state.active_turn
+                if turn is not None and errand.turn_id in (None, turn.id):
+                    self._engine.tell(Released(errand.call_id))
             case _:
                 pass
 
