@@ -256,15 +256,16 @@ def parts(commands: int, size: int) -> float:
                         state = reduce(state, act.TerminalDataAction(data=text))
                         held += len(text)
                     case CommandBegan(line=command):
-                        id = str(number)
-                        action = act.TerminalCommandExecutedAction(
-                            command_id=id, command_line=command, timestamp=0
+                        began_it = act.TerminalCommandExecutedAction(
+                            command_id=str(number), command_line=command, timestamp=0
                         )
-                        state = reduce(state, action)
+                        state = reduce(state, began_it)
                         held += scrollback.PART + len(command)
                     case CommandEnded(exit_code=code):
-                        action = act.TerminalCommandFinishedAction(command_id=id, exit_code=code)
-                        state = reduce(state, action)
+                        ended_it = act.TerminalCommandFinishedAction(
+                            command_id=str(number), exit_code=code
+                        )
+                        state = reduce(state, ended_it)
                     case _:
                         pass
                 if scrollback.is_over(held, MIB):
