@@ -28,6 +28,7 @@ from actors import mailboxes
 from actors.answers import answers_in
 from actors.attaching import attach, attached_to, detach, hand_on
 from actors.authenticating import held_for, say_needs
+from actors.beside import ran_beside
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
 from actors.commanding import Job, command_in, run_command
@@ -497,8 +498,8 @@ class Chat(Actor[Incoming]):
         attached = attached_to(self._channel, turn.id)
         waiting, self._waiting = self._waiting, None
         about = waiting.about if waiting is not None else None
-        window = self._host.settings.delta_window
-        return Prompt(turn.id, turn.message, self._resumes, tools, attached, about, window)
+        window, ran = self._host.settings.delta_window, ran_beside(self._state)
+        return Prompt(turn.id, turn.message, self._resumes, tools, attached, about, window, ran)
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1

@@ -28,6 +28,9 @@ LINE_WITHIN = 4096
 #: Characters after that in which the sequence that is there ends, nearly always.
 SEQUENCE_WITHIN = 4096
 
+#: Characters that are copied at most to see what of a line was written over.
+OVER_AT_MOST = 16 << 20
+
 #: A whole sequence, or all there is of one.
 _SEQUENCE = re.compile(
     "\x1b(?:"
@@ -98,8 +101,23 @@ def _place_in(text: Text, least: int) -> int:
 
 def plain_text(state: TerminalState) -> str:
     """All of its output without escape sequences, in lines that end as those of files do."""
-    text = "".join(str(_text(part)) for part in state.content)
-    return _SEQUENCE.sub("", text).replace("\r\n", "\n")
+    return plain("".join(str(_text(part)) for part in state.content))
+
+
+def plain(text: str) -> str:
+    """The same of any output. What was written over, as by a bar of progress, is not there."""
+    lines = _SEQUENCE.sub("", text).replace("\r\n", "\n").split("\n")
+    return "\n".join([_written_over(line) if "\r" in line else line for line in lines])
+
+
+def _written_over(line: str) -> str:
+    parts = line.split("\r")
+    if len(parts) * len(line) > OVER_AT_MOST:
+        return next((part for part in reversed(parts) if part), "")
+    shown = ""
+    for part in parts:
+        shown = part + shown[len(part) :]
+    return shown
 
 
 def place_of_cut(text: str, least: int) -> int:

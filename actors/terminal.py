@@ -20,11 +20,13 @@ from actors import mailboxes, scrollback
 from actors.desk import Desk
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import Dispatch, Echoed
+from actors.lines import Lines
+from actors.messages import Dispatch, Echoed, LetBe
 from actors.pace import Pace, Shown
 from actors.retained import KEPT
 from actors.rules import terminal as rules
-from actors.terminals import Interrupt, say_terminals
+from actors.telling import tell
+from actors.terminals import Interrupt, LooksIdle, RunLine, Typed, say_terminals
 from ahpd.protocol import terminal as act
 from ahpd.protocol.terminal import TerminalState
 from ahpd.protocol.uris import URI
@@ -49,7 +51,7 @@ class Over(Struct, frozen=True):
     ended: port.Ended
 
 
-Incoming: TypeAlias = Dispatch | Echoed | Shown | Over | Interrupt
+Incoming: TypeAlias = Dispatch | Echoed | Shown | Over | Interrupt | RunLine | LooksIdle
 
 
 class Terminal(Actor[Incoming]):
@@ -63,6 +65,7 @@ class Terminal(Actor[Incoming]):
         self._launch = launch
         self._process: port.Terminal | None = None
         self._pace = Pace(host, channel)
+        self._lines = Lines()
         #: Invariant: what the content of the state costs, as `scrollback.size` has it.
         self._size = 0
         self._inputs: deque[bytes] = deque()
@@ -121,9 +124,15 @@ class Terminal(Actor[Incoming]):
             case Over():
                 self._say_end(message.ended.exit_code)
             case Interrupt() if self._process is not None:
+                self._waiting -= sum(map(len, self._inputs))
                 self._inputs.clear()
-                self._type(b"\x03")
-                self.spawn(self._end_after, self._process, message.within, name="end")
+                self._type_own(b"\x03")
+                self.spawn(self._end_after, self._process, message, name="end")
+            case RunLine():
+                return self._run_line(message)
+            case LooksIdle():
+                return self._process is not None and await self._process.is_reading()
+        return None
 
     @property
     def _state(self) -> TerminalState:
@@ -150,10 +159,13 @@ class Terminal(Actor[Incoming]):
                 case port.Output():
                     before = len(self._state.content)
                     self._desk.say(act.TerminalDataAction(data=piece.text))
+                    self._lines.shown(piece.text)
                     new = len(self._state.content) - before
                     self._size += len(piece.text) + new * scrollback.PART
                 case port.Detected():
                     self._desk.say(act.TerminalCommandDetectionAvailableAction())
+                case port.Prompted():
+                    self._lines.prompted(trio.current_time())
                 case port.CommandBegan():
                     self._begin_command(piece.line)
                 case port.CommandEnded():
@@ -167,6 +179,7 @@ class Terminal(Actor[Incoming]):
         now = self._host.clock.ms()
         self._command = (self._host.new_id(), now)
         self._size += len(line) + scrollback.PART
+        self._lines.began(self._command[0])
         self._desk.say(
             act.TerminalCommandExecutedAction(
                 command_id=self._command[0], command_line=line, timestamp=now
@@ -177,6 +190,7 @@ class Terminal(Actor[Incoming]):
         if self._command is None:
             return
         (command_id, began), self._command = self._command, None
+        self._lines.ended(exit_code)
         self._desk.say(
             act.TerminalCommandFinishedAction(
                 command_id=command_id,
@@ -194,6 +208,7 @@ class Terminal(Actor[Incoming]):
                 self._desk.say(act.TerminalCommandFinishedAction(command_id=part.command_id))
         self._command = None
         self._desk.say(act.TerminalExitedAction(exit_code=exit_code))
+        self._lines.gone()
         say_terminals(self._host)
 
     def _trim(self) -> None:
@@ -210,16 +225,29 @@ class Terminal(Actor[Incoming]):
     def _take(self, dispatch: Dispatch) -> None:
         if self._channel.closed:
             return
+        held = self._state.claim
         taken = self._desk.take(dispatch, lambda it, action: rules.judge(self._case(it), action))
         match taken:
             case act.TerminalInputAction():
                 self._waiting += len(taken.data.encode())
+                self._lines.typed()
             case act.TerminalClearedAction():
                 self._size = 0
-            case act.TerminalClaimedAction() | act.TerminalTitleChangedAction():
+            case act.TerminalClaimedAction():
+                say_terminals(self._host)
+                self._tell_chat(held, taken.claim)
+            case act.TerminalTitleChangedAction():
                 say_terminals(self._host)
             case _:
                 pass
+
+    def _tell_chat(self, held: act.TerminalClaim, now: act.TerminalClaim) -> None:
+        """A call had it, and does not any more: who made the call is told (R-12.6)."""
+        if not isinstance(held, act.TerminalSessionClaim) or held.tool_call_id is None:
+            return
+        chat = self._host.ledger.find(held.chat)
+        if chat is not None and getattr(now, "tool_call_id", None) != held.tool_call_id:
+            tell(self.find(chat.path), LetBe(held.turn_id, held.tool_call_id))
 
     def _case(self, dispatch: Dispatch) -> rules.Case:
         host, asker = self._host, dispatch.asker
@@ -253,14 +281,33 @@ class Terminal(Actor[Incoming]):
         if size is not None and self._process is not None:
             self._process.resize(*size)
 
+    def _type_own(self, data: bytes) -> None:
+        self._waiting += len(data)
+        self._type(data)
+
     def _type(self, data: bytes) -> None:
         self._inputs.append(data)
         self._typed.set()
 
-    async def _end_after(self, process: port.Terminal, within: float) -> None:
-        """Helper: end it, unless it has ended by then."""
-        with trio.move_on_after(within):
-            await process.wait()
+    def _run_line(self, wanted: RunLine) -> Typed:
+        now = trio.current_time()
+        if self._waiting or self._process is None or self._channel.closed:
+            return Typed.NO
+        keys = self._lines.take(wanted.line, now)
+        if keys is None:
+            return Typed.NOT_YET if self._lines.will_be_free(now) else Typed.NO
+        self._desk.say(act.TerminalClaimedAction(claim=wanted.claim))
+        say_terminals(self._host)
+        self._type_own(keys)
+        return Typed.YES
+
+    async def _end_after(self, process: port.Terminal, wanted: Interrupt) -> None:
+        """Helper: end it, unless it has ended, or is done with the line, by then."""
+        with trio.move_on_after(wanted.within):
+            if wanted.line is None:
+                await process.wait()
+            else:
+                await wanted.line.over.wait()
             return
         await process.close()
 

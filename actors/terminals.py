@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -18,6 +19,7 @@ from actors.desk import Desk
 from actors.endings import close_channel, unhear
 from actors.host import Host
 from actors.ledger import Channel
+from actors.lines import Line
 from actors.retained import claim_of, namer, rebuilt, retained
 from actors.rules.names import terminal_name_fault
 from actors.rules.terminal import claim_fault, size_fault
@@ -39,7 +41,7 @@ from ahpd.protocol.terminal import (
 )
 from ahpd.protocol.uris import ROOT, URI, canonical, scheme
 from ahpd.terminals.port import Fault, Spawn, SpawnFailed, Terminal
-from supervisors import Actor, NoSuchChild, System
+from supervisors import Actor, NoSuchChild, Request, System
 
 if TYPE_CHECKING:
     from actors.connection import Connection
@@ -104,9 +106,32 @@ async def create_terminal(connection: Connection, params: CreateTerminalParams) 
 
 
 class Interrupt(Struct, frozen=True):
-    """To a terminal: interrupt its process as control-C does; end it after so many seconds."""
+    """To a terminal: interrupt its process as control-C does; end it after so many seconds.
+
+    `line`: unless the shell is done with that by then.
+    """
 
     within: float
+    line: Line | None = None
+
+
+class Typed(Enum):
+    """Whether a shell got a line."""
+
+    YES = "yes"
+    NO = "no"  #: it is not free, and is left alone
+    NOT_YET = "not yet"  #: it is at its prompt, and will be free in a moment
+
+
+class RunLine(Struct, Request[Typed], frozen=True):
+    """To a terminal: type this line into its shell, for the call that `claim` names."""
+
+    line: Line
+    claim: TerminalSessionClaim
+
+
+class LooksIdle(Struct, Request[bool], frozen=True):
+    """To a terminal: whether what is in front waits for somebody to type."""
 
 
 class Wanted(Struct, frozen=True):

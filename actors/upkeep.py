@@ -1,8 +1,9 @@
 """What a chat's agent is opened for, and what it is told that belongs to no turn.
 
 It is to be up before anybody needs it, to work with other settings, to switch what it is customized
-with, and to start and stop its MCP servers or hand them a token. None of this waits for the turn
-that may run, and a backend that is not up learns what counts when it is opened.
+with, to start and stop its MCP servers or hand them a token, and that a terminal is let be. None of
+this waits for the turn that may run, and a backend that is not up learns what counts when it is
+opened.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from actors.messages import (
     ChatOpened,
     ConfigMoved,
     Control,
+    LetBe,
     OpenAgent,
     Switch,
 )
@@ -30,7 +32,7 @@ from actors.settings import config_of
 from actors.sources import history_left
 from actors.telling import tell
 from ahpd.agents.events import Failed, ServerChanged
-from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, failure
+from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, Released, failure
 from ahpd.protocol.common import ErrorInfo
 from ahpd.protocol.customizations import McpServerErrorState
 from ahpd.protocol.session import SessionState
@@ -38,7 +40,7 @@ from supervisors import Actor, Ref, System
 
 _log = logging.getLogger("ahpd.agents")
 
-Errand: TypeAlias = OpenAgent | Control | Switch | ConfigMoved | AuthorizeServer
+Errand: TypeAlias = OpenAgent | Control | Switch | ConfigMoved | AuthorizeServer | LetBe
 
 
 def conversation_of(host: Host, chat: Channel) -> OpenRequest:
@@ -99,13 +101,23 @@ class Upkeep:
         self._engine = engine
         self._actor = actor
         self._session = session
+        self._is_opening = False
+
+    @property
+    def _is_awaited(self) -> bool:
+        """The session waits for its first agent."""
+        owner = self._channel.owner
+        session = self._host.ledger.find(owner) if owner is not None else None
+        return session is not None and session.state.lifecycle == "creating"
 
     def take(self, errand: Errand) -> None:
         """Do it, or see to it beside the mailbox."""
         backend = self._engine.backend
         match errand:
             case OpenAgent():
-                self._actor.spawn(self._open, name="open")
+                if not self._is_opening:  # or one that fails would be tried twice
+                    self._is_opening = True
+                    self._actor.spawn(self._open, name="open")
             case ConfigMoved():
                 self._engine.configure(config_of(self._host, self._channel))
             case Control() if errand.opens or backend is not None:
@@ -114,12 +126,21 @@ class Upkeep:
                 backend.switch(errand.customization_id, errand.enablement)
             case AuthorizeServer() if isinstance(backend, Authorizable):
                 backend.authorize_server(errand.server_id, errand.token)
+            case LetBe():
+                turn = self._channel.state.active_turn
+                if turn is not None and errand.turn_id in (None, turn.id):
+                    self._engine.tell(Released(errand.call_id))
             case _:
                 pass
 
     async def _open(self) -> None:
         """Helper: bring the agent up and tell the session how that went."""
-        failed = await self._open_or_why_not()
+        try:
+            if not self._is_awaited:
+                return
+            failed = await self._open_or_why_not()
+        finally:
+            self._is_opening = False
         if failed is not None:
             say_needs(self._host, self._channel, failed)
         tell(self._session, ChatOpened(self._channel.uri, failed))

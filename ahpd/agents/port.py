@@ -190,12 +190,25 @@ class OpenRequest(Discreet, frozen=True):
     files: Files | None = None
 
 
+class Ran(Struct, frozen=True):
+    """What a person had the host run on a terminal: the command, a sentence on how it ended.
+
+    `output` is the end of what it said, without escape sequences.
+    """
+
+    command: str
+    outcome: str
+    output: str = ""
+
+
 class Prompt(Struct, frozen=True):
     """One turn's work. `resume` means: go on with the turn that failed, the message is the same.
 
     `tools` are those that clients offer for this turn, under the names that the model is to know
     them by; the backend says `ClientToolCalled` when it calls one. `attached` is what the message's
     attachments of chats and annotations stand for, in their order.
+
+    `ran` is what people ran on terminals since the last prompt.
 
     `waiting`, given to an `Enduring` agent's backend alone: the turn was left when it waited for an
     answer about this; ask for it once more, in the same words, and go on from there.
@@ -210,6 +223,7 @@ class Prompt(Struct, frozen=True):
     attached: Sequence[Attached] = ()
     waiting: str | None = None
     window: float = 0.0
+    ran: Sequence[Ran] = ()
 
 
 class Permission(Struct, frozen=True):
@@ -253,8 +267,14 @@ class Authorized(Discreet, frozen=True):
     token: str | None
 
 
+class Released(Struct, frozen=True):
+    """Somebody lets the terminal of a call be: the call may finish, what runs goes on (R-12.6)."""
+
+    call_id: str
+
+
 #: What a waiting backend is told. One for something that does not wait is ignored.
-Answer: TypeAlias = Permission | Answers | Verdict | ClientResult | Authorized
+Answer: TypeAlias = Permission | Answers | Verdict | ClientResult | Authorized | Released
 
 
 class Backend(Protocol):
@@ -408,6 +428,38 @@ class Authorizable(Protocol):
 
     def authorize_server(self, server_id: str, token: str) -> None:
         """Here is the token that this server waits for; it says `ServerChanged` when it goes on."""
+        ...
+
+
+class PastConversation(Struct, frozen=True):
+    """A conversation that an agent keeps: what it knows it by, and what it says of it.
+
+    `modified_at` is an ISO time; `folder` is where it was at work.
+    """
+
+    name: str
+    title: str | None = None
+    folder: URI | None = None
+    modified_at: str | None = None
+
+
+class PastTurn(Struct, frozen=True):
+    """What was said in such a conversation, from one message to the next."""
+
+    message: Message
+    events: Sequence[Event] = ()
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """An agent that keeps conversations, some of which began elsewhere."""
+
+    async def conversations(self) -> Sequence[PastConversation] | None:
+        """All that it keeps; None: it does not tell. Raises `AgentFailed`."""
+        ...
+
+    async def recall(self, conversation: PastConversation) -> Sequence[PastTurn]:
+        """What was said in one, the oldest first. Raises `AgentFailed`."""
         ...
 
 

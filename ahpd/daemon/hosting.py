@@ -119,6 +119,7 @@ def _agent(name: str, agent: AgentConfig, mark: str | None) -> Agent:
         auth_method=agent.auth_method,
         terminals=agent.terminals,
         files=agent.files,
+        conversations=agent.conversations,
     )
     return AcpAgent(name, agent.command, {**agent.env, **marks}, __version__, options=options)
 
@@ -140,13 +141,20 @@ class _Terminals:
     def __init__(self) -> None:
         self._made: Terminals | None = None
 
+    def tells(self) -> bool:
+        """See the port."""
+        return self._real().tells()
+
     async def spawn(self, spawn: Spawn) -> Terminal:
         """See the port."""
+        return await self._real().spawn(spawn)
+
+    def _real(self) -> Terminals:
         if self._made is None:
             from ahpd.terminals.pty import PtyTerminals  # noqa: PLC0415
 
             self._made = PtyTerminals()
-        return await self._made.spawn(spawn)
+        return self._made
 
 
 def folder_uri(path: Path) -> URI:

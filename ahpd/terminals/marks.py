@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, unquote
 
-from ahpd.terminals.port import CommandBegan, CommandEnded, Detected, Moved, Output, Piece
+from ahpd.terminals.port import CommandBegan, CommandEnded, Detected, Moved, Output, Piece, Prompted
 
 #: Characters of one mark; with more it is none, and what follows is text again.
 LONGEST = 64 << 10
@@ -163,7 +163,10 @@ class Marks:
         ):
             return
         match kind:
-            case "A" | "B":
+            case "A":
+                self._detect()
+                self._say(Prompted())
+            case "B":
                 self._detect()
             case "E":
                 self._line = _plain(more[0])[:LONGEST_LINE] if more else None

@@ -92,6 +92,11 @@ class PtyTerminals:
         #: For waiting, where the kernel has no other way: one for each terminal.
         self._waiters = trio.CapacityLimiter(math.inf)
 
+    def tells(self) -> bool:
+        """See the port."""
+        environment = dict(os.environ if self._environment is None else self._environment)
+        return line_for(environment, None).nonce is not None
+
     async def spawn(self, spawn: Spawn) -> Terminal:
         """See the port."""
         start = partial(_start, spawn, self._environment)
@@ -299,8 +304,7 @@ class PtyTerminal:
 
         A little may come from those that were left behind, and is the end of the output.
         """
-        assert self._master is not None
-        data, _ = _read(self._master, HELD)
+        data = b"" if self._master is None else _read(self._master, HELD)[0]
         text = self._decoding.feed(data) + self._decoding.finish()
         pieces = [*self._marks.feed(text), *self._marks.finish()]
         self._let_go()
@@ -370,6 +374,13 @@ class PtyTerminal:
             os.close(self._pidfd)
             self._pidfd = None
         return Ended(code) if code >= 0 else Ended(None, -code)
+
+    async def is_reading(self) -> bool:
+        """See the port."""
+        await trio.lowlevel.checkpoint()
+        if self._ended is not None:
+            return False
+        return await self._in_thread(partial(sessions.is_reading, self._process.pid))
 
     async def close(self) -> None:
         """See the port."""

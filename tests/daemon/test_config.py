@@ -57,6 +57,7 @@ def test_every_key(tmp_path: Path) -> None:
         auth_method = "web"
         terminals = false
         files = true
+        conversations = false
         [agents.fourth]
         kind = "acp"
         command = "agent 'two words'"
@@ -127,6 +128,7 @@ def test_every_key(tmp_path: Path) -> None:
                 auth_method="web",
                 terminals=False,
                 files=True,
+                conversations=False,
             ),
             "fourth": AgentConfig(kind="acp", command=("agent", "two words")),
         },
