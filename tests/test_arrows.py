@@ -61,7 +61,7 @@ ARROWS = {
     "ahpd.agents": edge(),
     "ahpd.agents.acp": edge("ahpd.agents", "ahpd.transports.lines"),
     "ahpd.terminals": edge(),
-    "ahpd.resources": edge(others="pathspec"),
+    "ahpd.resources": edge(),
     "ahpd.git": edge(),
     "ahpd.transports": edge(others="trio_websocket wsproto h11"),
     "ahpd.client": edge("ahpd.reducers", "ahpd.transports"),
