@@ -48,6 +48,10 @@ class ReplayWindow:
             ):
                 yield entry
 
+    def newest_first(self) -> Iterator[Entry]:
+        """What is kept, the newest first."""
+        return reversed(self._entries)
+
     def __len__(self) -> int:
         """How many envelopes are kept."""
         return len(self._entries)
