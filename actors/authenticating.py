@@ -8,6 +8,7 @@ agents do *next* runs on the tokens of the client that wants it done (R-24.27).
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import Authorize, AuthorizeServer
 from actors.telling import tell
-from ahpd.agents.port import Agent
+from ahpd.agents.events import Failed
+from ahpd.agents.port import Agent, Leaving
 from ahpd.protocol.chat import ChatState, ToolCallResponsePart
 from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.customizations import McpServerAuthRequiredState, McpServerCustomization
@@ -40,6 +42,11 @@ from ahpd.protocol.uris import ROOT
 if TYPE_CHECKING:
     from actors.connection import Connection
 
+_log = logging.getLogger("ahpd.agents")
+
+#: Seconds that an agent may take to be signed out.
+SIGN_OUT_WITHIN = 60.0
+
 
 async def authenticate(connection: Connection, params: AuthenticateParams) -> AuthenticateResult:
     """Take a token, replace it, or take it back (R-19.5 to R-19.10)."""
@@ -48,10 +55,13 @@ async def authenticate(connection: Connection, params: AuthenticateParams) -> Au
     if not params.token:
         if not held.drop(name) and resource is None:
             raise _unannounced(name)
+        for agent in _left(host, name):
+            connection.spawn(_sign_out, agent, name, name="sign out")
         return AuthenticateResult()
     if resource is None:
         raise _unannounced(name)
     token = Token(resource, params.token, params.scopes, _end(params))
+    host.on_secret(token.value)
     held.keep(token)
     if token.expires < math.inf:
         connection.spawn(_expire, connection, token, name="token")
@@ -65,6 +75,25 @@ def _unannounced(resource: str) -> ProtocolError:
     )
 
 
+def _left(host: Host, resource: str) -> Iterator[Leaving]:
+    """The agents that somebody signs out of by taking back the token of this resource."""
+    for agent in host.agents.values():
+        named = agent.info.protected_resources or ()
+        if isinstance(agent, Leaving) and any(each.resource == resource for each in named):
+            yield agent
+
+
+async def _sign_out(agent: Leaving, resource: str) -> None:
+    """Helper: what does not work is logged, since the token is gone all the same (R-19.15)."""
+    with trio.move_on_after(SIGN_OUT_WITHIN) as scope:
+        try:
+            await agent.sign_out(resource)
+        except Exception:  # noqa: BLE001 an agent's own code: not the connection's end
+            _log.exception("signing out of %s failed", resource)
+    if scope.cancelled_caught:
+        _log.warning("signing out of %s took too long", resource)
+
+
 def _end(params: AuthenticateParams) -> float:
     return math.inf if params.expires_in is None else trio.current_time() + params.expires_in
 
@@ -75,6 +104,29 @@ async def _expire(connection: Connection, token: Token) -> None:
     if connection.credentials.drop(token.resource.resource, token):
         params = AuthRequiredParams(channel=ROOT, resource=token.resource, reason="expired")
         connection.post(frame(notification("auth/required", params.wire())))
+
+
+def say_needs(host: Host, chat: Channel, failed: Failed) -> None:
+    """Tell those in the session of a chat what its agent needs a token for (R-19.12)."""
+    session = chat.owner
+    if session is None or not failed.needs:
+        return
+    told = [
+        frame(
+            notification(
+                "auth/required",
+                AuthRequiredParams(channel=session, resource=each, reason="required").wire(),
+            )
+        )
+        for each in failed.needs
+    ]
+
+    def release() -> None:
+        for listener in host.subscriptions.of(session):
+            for each in told:
+                listener.tell(each)
+
+    host.ledger.post(release)
 
 
 # ---- what is announced, and what waits ----------------------------------------------------------

@@ -251,7 +251,7 @@ class Catalogue(Actor[Incoming]):
         self._forget(channel)
         self.spawn(self._tear_down, channel, agent, requests, name="dispose")
         if owned:
-            self.spawn(stop_terminals, self.system, owned, name="terminals")
+            self.spawn(stop_terminals, self._host, self.system, owned, name="terminals")
 
     def _forget(self, channel: Channel) -> None:
         """From now on there is no such session."""

@@ -27,7 +27,8 @@ import trio
 from actors import mailboxes
 from actors.answers import answers_in
 from actors.attaching import attach, attached_to, detach, hand_on
-from actors.authenticating import held_for
+from actors.authenticating import held_for, say_needs
+from actors.beside import ran_beside
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
 from actors.commanding import Job, command_in, run_command
@@ -123,8 +124,13 @@ class Chat(Actor[Incoming]):
         self._resumes = False
         #: What the agent waited for in it when the host was left.
         self._waiting: Waiting | None = None
-        request, room = partial(open_request, host, channel), host.ledger.room
-        self._engine = Engine(lambda: self._agent, channel, room, request, self._start_aside)
+        self._engine = Engine(
+            lambda: self._agent,
+            channel,
+            host.ledger.room,
+            lambda: open_request(host, channel, self.system),
+            self._start_aside,
+        )
         self._patience = Patience(host, self._engine, self)
         #: An agent failed: the queue waits for a person.
         self._queue_held = False
@@ -405,6 +411,8 @@ class Chat(Actor[Incoming]):
         if turn is not None and turn.id == run.turn_id:
             self._queue_held = isinstance(message.outcome, Failed)
             self._end_turn(message.outcome)
+            if isinstance(message.outcome, Failed):
+                say_needs(self._host, self._channel, message.outcome)
         self._hearing.release()
         if message.broken:
             await self._drop_agent(message.outcome)
@@ -490,7 +498,8 @@ class Chat(Actor[Incoming]):
         attached = attached_to(self._channel, turn.id)
         waiting, self._waiting = self._waiting, None
         about = waiting.about if waiting is not None else None
-        return Prompt(turn.id, turn.message, self._resumes, tools, attached, about)
+        window, ran = self._host.settings.delta_window, ran_beside(self._state)
+        return Prompt(turn.id, turn.message, self._resumes, tools, attached, about, window, ran)
 
     def _start_run(self, prompt: Prompt) -> None:
         self._runs += 1

@@ -51,6 +51,11 @@ def close_channel(host: Host, channel: Channel) -> None:
     if channel.kind == "chat":
         end_turn(host, channel, Stopped())
     host.ledger.close(channel)
+    unhear(host, channel)
+
+
+def unhear(host: Host, channel: Channel) -> None:
+    """When all that was said on it is out, nobody hears it any more."""
 
     def release() -> None:
         host.subscriptions.remove_channel(channel.uri)

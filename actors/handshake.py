@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from actors.beside import PREFIX
 from actors.clients import Baseline, ClientRecord
-from actors.commanding import PREFIX
 from actors.completions import TRIGGERS
 from actors.grace import leave_sessions
 from actors.ledger import Channel

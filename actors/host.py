@@ -10,9 +10,11 @@ from actors.absent import AbsentAgent
 from actors.clients import Clients
 from actors.clock import Clock
 from actors.dormant import Dormant
+from actors.grants import Grants
 from actors.ledger import Ledger
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
+from actors.share import Share
 from actors.subscriptions import Listener, Subscriptions
 from ahpd.agents.port import Agent
 from ahpd.protocol.frame import Frame, frame
@@ -52,6 +54,8 @@ class Settings(Struct, eq=False):
     open_requests: int = 256
     #: How long a session may be unused, and heard by nobody, before it is ended; None: for ever.
     drafts_after: float | None = None
+    #: How long text of an agent's that follows other text may be gathered; 0: not at all.
+    delta_window: float = 0.0
     #: Turns in one page of older ones.
     page: int = 50
     #: How many times as long as a write took the journal is left alone: what comes shares the next.
@@ -64,6 +68,8 @@ class Settings(Struct, eq=False):
     terminal_input_bytes: int = 4 << 20
     #: Folders whose files may be asked for.
     served: Sequence[URI] = ()
+    #: What comes of a request for what is outside: "ask", "allow" or "deny", see `actors.grants`.
+    grants: str = "ask"
     name: str = "ahpd"
     version: str = ""
 
@@ -74,6 +80,10 @@ class OwnWatch(Struct, frozen=True, eq=False):
     watched: Watched
     client_id: str
     number: str
+
+
+def _nobody_writes(_: str) -> None:
+    """Until somebody writes anything down."""
 
 
 class Host(Struct, eq=False):
@@ -104,10 +114,20 @@ class Host(Struct, eq=False):
     terminals: Terminals | None = None
     #: Terminals whose processes are just being started: no list has them yet.
     starting: set[URI] = field(default_factory=set)
+    #: The one in which commands of a session are run in a folder, last.
+    shells: dict[tuple[URI, str | None], URI] = field(default_factory=dict)
+    #: How much output they may have under way.
+    share: Share = field(default_factory=Share)
+    #: What of these is served beside the folders.
+    grants: Grants = field(default_factory=Grants)
     #: Watches on files of this machine, by channel.
     own_watches: dict[URI, OwnWatch] = field(default_factory=dict)
     #: Watches on clients' files: the channel, and the client that watches.
     watchers: dict[URI, str] = field(default_factory=dict)
+    #: Told each token that a client hands over, so that it gets into nothing that is written.
+    on_secret: Callable[[str], None] = _nobody_writes
+    #: The file with the report on the latest crash of the actor at a path, if there is one.
+    crash_report: Callable[[str], str | None] = _nobody_writes
 
     @property
     def default_provider(self) -> str:

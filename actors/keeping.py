@@ -30,6 +30,7 @@ def notes_json(notes: Notes) -> JSON:
         "cut": None if notes.cut is None else list(notes.cut),
         "made": notes.chats_made,
         "conversation": notes.conversation,
+        "retained": notes.retained,
         # They are kept one by one: how many there have to be.
         "attached": len(notes.attached),
     }
@@ -52,8 +53,9 @@ def notes_of(value: Any, heritage: JSON, attached: dict[str, JSON]) -> Notes:
         heritage=Heritage() if heritage is None else heritage_of(heritage),
         attached={key: attached_of(each) for key, each in attached.items()},
         chats_made=value["made"],
-        # Journals of before agents had any lack it.
+        # Journals of before there were any lack these.
         conversation=value.get("conversation"),
+        retained=value.get("retained", False),
     )
 
 

@@ -78,6 +78,8 @@ class Notes(Struct, frozen=True):
     attached: Mapping[str, tuple[Attached, ...]] = field(default_factory=dict)
     #: Of a session: how many chats it has ever had, so that no two have the same path.
     chats_made: int = 0
+    #: Of a terminal: it was disposed of, and is kept because a tool result names it.
+    retained: bool = False
     #: Of a session: how lists show it.
     summary: SessionSummary | None = None
 

@@ -167,7 +167,7 @@ class ChatOpened(Struct, frozen=True):
     """The chat's agent is up, or (with an `error`) will not come up."""
 
     chat: URI
-    error: str | None = None
+    error: Failed | None = None
 
 
 class TurnBegan(Struct, frozen=True):
@@ -294,6 +294,13 @@ class Authorize(Discreet, frozen=True):
     chat: URI
     call_id: str
     token: str
+
+
+class LetBe(Struct, frozen=True):
+    """A client lets the terminal of a call of this turn be (R-12.6)."""
+
+    turn_id: str | None
+    call_id: str
 
 
 class Switch(Struct, frozen=True):

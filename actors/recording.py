@@ -5,9 +5,9 @@ known of the channels besides, and now and then a channel's state. Taken in one 
 each other: a state in it is that after the last of its envelopes, and an id is among those that
 were used if and only if the envelope that used it is in this batch or an earlier one.
 
-A channel's state is written when it is opened, when a turn of it has ended, and when the actions
-since the last time are as long as the state was: so that what has to be reduced again at a start
-stays bounded, and writing states costs no more than writing actions.
+A channel's state is written when it is opened, when a turn or its process has ended, and when the
+actions since the last time are as long as the state was (a terminal's: many times as long): so that
+what has to be reduced again at a start stays bounded, and states cost no more than actions do.
 """
 
 from __future__ import annotations
@@ -24,11 +24,16 @@ from ahpd.journal.port import Batch, ChannelFacts, ClientFacts, Envelope, StateA
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.session import SessionState
+from ahpd.protocol.terminal import TerminalState
 
 #: Actions shorter than this (bytes) are no reason to write a state.
 LEAST = 64 << 10
-#: Envelopes that leave the replay window before the journal is told.
-SWEEP = 256
+#: How many times as long as the state was the actions have to be, by the channel's kind: those of a
+#: terminal are output that is mostly forgotten by then.
+_TIMES = {"terminal": 16}
+#: Envelopes that leave the replay window before the journal is told, and bytes of them: to delete
+#: much at once holds up whoever waits for the next write.
+SWEEP, SWEEP_BYTES = 256, 4 << 20
 
 #: Kinds of channels that end with their client's connection and are not kept.
 _FLEETING = frozenset({"resourceWatch"})
@@ -55,6 +60,8 @@ class Taken(Struct, eq=False):
     gone: dict[int, Channel]
     clients: list[ClientRecord]
     forgotten: list[str]
+    #: Of the replay window.
+    evicted_size: int
 
 
 class Recorder:
@@ -68,7 +75,7 @@ class Recorder:
         #: Channels about which something was put into a batch of which nobody knows whether it was
         #: written, because the sequencer failed meanwhile; and the ids of attachments in it.
         self._unsure: dict[int, set[str]] = {}
-        self._swept = window.evicted_up_to
+        self._swept, self._swept_size = window.evicted_up_to, window.evicted_size
 
     @property
     def has_news(self) -> bool:
@@ -142,9 +149,14 @@ class Recorder:
             list(ledger.gone),
             [_client(each) for each in clients],
             forgotten,
-            evicted if evicted - self._swept >= SWEEP else None,
+            evicted if self._is_much(evicted) else None,
         )
-        return Taken(batch, known, dict(ledger.noted), dict(ledger.gone), clients, forgotten)
+        size = self._window.evicted_size
+        return Taken(batch, known, dict(ledger.noted), dict(ledger.gone), clients, forgotten, size)
+
+    def _is_much(self, evicted: int) -> bool:
+        size = self._window.evicted_size - self._swept_size
+        return evicted - self._swept >= SWEEP or size >= SWEEP_BYTES
 
     # ---- after it ------------------------------------------------------------------------------
 
@@ -172,6 +184,7 @@ class Recorder:
             clients.forgotten.discard(client_id)
         if taken.batch.evicted is not None:
             self._swept = taken.batch.evicted
+            self._swept_size = taken.evicted_size
 
 
 def is_kept(channel: Channel) -> bool:
@@ -211,13 +224,21 @@ def is_busy(channel: Channel) -> bool:
 
 
 def _turns(channel: Channel) -> int:
-    return len(channel.state.turns) if isinstance(channel.state, ChatState) else 0
+    """How much of it has ended: turns of a chat, the process of a terminal."""
+    match channel.state:
+        case ChatState() as chat:
+            return len(chat.turns)
+        case TerminalState() as terminal:
+            return int(terminal.lifecycle.status == "exited")  # type: ignore[union-attr]
+        case _:
+            return 0
 
 
 def _wants_state(channel: Channel, before: _Known, after: _Known) -> bool:
     if before.notes is None:
         return True  # it is new
-    return _turns(channel) != before.turns or after.since >= max(LEAST, before.size)
+    times = _TIMES.get(channel.kind, 1)
+    return _turns(channel) != before.turns or after.since >= times * max(LEAST, before.size)
 
 
 def _facts(channel: Channel, known: _Known, unsure: set[str] | None) -> ChannelFacts | None:

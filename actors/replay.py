@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator
+from itertools import islice
 
 from actors.ledger import Entry
 from ahpd.protocol.uris import URI
@@ -21,7 +22,8 @@ class ReplayWindow:
         self.limit = limit
         self.limit_bytes = limit_bytes
         self.evicted_up_to = seq
-        self.size = 0
+        #: Bytes that are here, and of those that were.
+        self.size = self.evicted_size = 0
         self._entries: deque[Entry] = deque()
 
     def add(self, entry: Entry) -> None:
@@ -32,6 +34,7 @@ class ReplayWindow:
         while len(entries) > self.limit or (self.size > self.limit_bytes and len(entries) > 1):
             oldest = entries.popleft()
             self.size -= len(oldest)
+            self.evicted_size += len(oldest)
             self.evicted_up_to = oldest.seq
 
     def reaches(self, seen: float, current: int) -> bool:
@@ -51,6 +54,11 @@ class ReplayWindow:
     def newest_first(self) -> Iterator[Entry]:
         """What is kept, the newest first."""
         return reversed(self._entries)
+
+    def last_of(self, channel: URI, count: int) -> list[Entry]:
+        """The newest envelopes of a channel that are here, at most so many, the oldest first."""
+        of_channel = (entry for entry in reversed(self._entries) if entry.channel.uri == channel)
+        return list(islice(of_channel, count))[::-1]
 
     def __len__(self) -> int:
         """How many envelopes are kept."""

@@ -1,17 +1,21 @@
 """Requests about resources: files of this machine are the adapter's, all else is a client's.
 
 What is served are the folders that the host was started with, and the working directories of its
-sessions: whoever may have an agent work in a folder may look into it.
+sessions: whoever may have an agent work in a folder may look into it. Served beside them is what
+was granted (`actors.grants`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from actors.data_uris import is_data, read_data
 from actors.forwarding import create_watch as relay_watch
 from actors.forwarding import forward, is_file
 from actors.host import Host
@@ -25,15 +29,18 @@ from ahpd.protocol.resources import (
     ResourceDeleteResult,
     ResourceMkdirResult,
     ResourceMoveResult,
+    ResourceRequestParams,
     ResourceRequestResult,
     ResourceWatchState,
     ResourceWriteResult,
 )
 from ahpd.protocol.uris import URI
-from ahpd.resources.port import Resources
+from ahpd.resources.port import Resources, Served, wants
 
 if TYPE_CHECKING:
     from actors.connection import Connection
+
+_log = logging.getLogger("ahpd.resources")
 
 #: What the adapter does for each method, and what is answered where it has nothing to say.
 _OWN: Mapping[str, tuple[Callable[[Resources], Callable[..., Awaitable[Any]]], Any]] = {
@@ -54,9 +61,12 @@ METHODS = tuple(_OWN)
 
 async def serve(connection: Connection, method: str, params: Any) -> Any:
     """Answer one of `METHODS`. Raises `ProtocolError`."""
+    if method == "resourceRead" and is_data(params.uri):
+        return read_data(params.uri, params.encoding)
     if not is_ours(params):
         return await forward(connection, method, params)
-    return await _serve_own(connection.host, method, params)
+    assert connection.client_id is not None
+    return await _serve_own(connection.host, method, params, connection.client_id)
 
 
 def handler(method: str) -> Callable[[Connection, Any], Awaitable[Any]]:
@@ -82,7 +92,8 @@ async def create_watch(
             f"there are {host.settings.watches} watches already (limits.watches)",
         )
     assert connection.client_id is not None
-    watched = await resources.watch(params, folders(host))
+    with _denying(host):
+        watched = await resources.watch(params, served(host))
     try:
         uri = f"ahp-resource-watch:/{host.new_id()}"
         state = ResourceWatchState(
@@ -106,10 +117,63 @@ def is_ours(params: Any) -> bool:
     return is_file(params.uri)
 
 
-async def _serve_own(host: Host, method: str, params: Any) -> Any:
+async def _serve_own(host: Host, method: str, params: Any, client_id: str) -> Any:
     do, nothing = _OWN[method]
-    result = await do(resources_of(host, method))(params, folders(host))
+    resources = resources_of(host, method)
+    with _denying(host):
+        try:
+            result = await do(resources)(params, served(host))
+        except ProtocolError as error:
+            if method != "resourceRequest" or error.data is None:
+                raise
+            await _ask_for(host, params, client_id, error)
+            result = None
     return nothing() if result is None else result
+
+
+async def _ask_for(
+    host: Host, params: ResourceRequestParams, client_id: str, refusal: ProtocolError
+) -> None:
+    """A request for what is outside: return when it is given. Raises `ProtocolError`."""
+    uses, uri = wants(params), params.uri
+    asked = f"the client {client_id} asks to {' and '.join(uses)} {uri!a}"
+    match host.settings.grants:
+        case "allow":
+            place = await resources_of(host, "resourceRequest").place(uri)
+            if not host.grants.give(place, uses, uri):
+                raise ProtocolError(
+                    ErrorCode.PERMISSION_DENIED,
+                    f"{refusal.message}, and so many are granted already",
+                )
+            _log.info("%s: given, for %s and all in it", asked, place)
+        case "ask":
+            host.grants.note(uri, client_id, uses)
+            _log.warning("%s: refused, until somebody gives it (ahpd grant)", asked)
+            raise ProtocolError(
+                refusal.code,
+                f"{refusal.message}; whoever runs this host may grant it (ahpd grant)",
+                refusal.data,
+            )
+        case _:
+            _log.info("%s: refused", asked)
+            raise refusal
+
+
+@contextmanager
+def _denying(host: Host) -> Iterator[None]:
+    """Where no grant is ever given, no refusal names one that would help (R-13.2)."""
+    try:
+        yield
+    except ProtocolError as error:
+        if host.settings.grants == "deny" and error.code == ErrorCode.PERMISSION_DENIED:
+            raise ProtocolError(error.code, error.message) from None
+        raise
+
+
+def served(host: Host) -> Served:
+    """All that may be reached."""
+    readable, writable = (host.grants.for_use(use) for use in ("read", "write"))
+    return Served(folders(host), readable, writable)
 
 
 def resources_of(host: Host, method: str) -> Resources:

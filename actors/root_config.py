@@ -101,6 +101,14 @@ def _set_patience(host: Host, value: float) -> None:
     host.settings.client_tool_within = value / 1000.0
 
 
+def _window_fault(value: float) -> str | None:
+    return None if 0 <= value <= 1000 else f"must be from 0 to 1000, not {shown(value)}"
+
+
+def _set_window(host: Host, value: float) -> None:
+    host.settings.delta_window = value / 1000.0
+
+
 SETTINGS: Mapping[str, Setting] = {
     "clientQueueBytes": _own(
         "Bytes that may wait for a client that does not read",
@@ -122,6 +130,13 @@ SETTINGS: Mapping[str, Setting] = {
         _milliseconds,
         lambda host: host.settings.client_tool_within * 1000.0,
         _set_patience,
+    ),
+    "deltaWindowMs": _own(
+        "Milliseconds in which an agent's text may be gathered",
+        "Text that follows other text is sent together; the first is never held. 0 to 1000.",
+        _window_fault,
+        lambda host: host.settings.delta_window * 1000.0,
+        _set_window,
     ),
     "defaultShell": _of_connection("string", "The shell that this window opens"),
     "workspaceTrust": _of_connection(

@@ -40,6 +40,7 @@ from ahpd.agents.port import (
     OpenRequest,
     Prompt,
     Tunable,
+    failure,
 )
 from ahpd.protocol.model import Object
 from ahpd.protocol.uris import URI
@@ -204,7 +205,7 @@ class Aside:
         except SendRefused:
             pass  # the chat is gone
         except AgentFailed as error:
-            outcome = Failed(error.message, "AgentFailed", error.resumable)
+            outcome = failure(error)
         except Exception as error:  # noqa: BLE001 an agent's own code: not the chat's fault
             _log.exception("%s: the agent crashed beside its turns", self._chat.path)
             outcome = Failed(f"the agent crashed: {error}", "AgentCrashed", resumable=True)
@@ -234,7 +235,11 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
 
     async def say(events: Sequence[Event]) -> None:
         await engine.room.wait()
-        await chat.send(AgentSays(run.number, events), cost=_weight(events))
+        said, cost = AgentSays(run.number, events), _weight(events)
+        if chat.backlog:
+            await chat.send(said, cost=cost)
+        else:  # the chat keeps up: no turn of the scheduler for each word
+            chat.cast(said, cost=cost)
 
     outcome: Outcome
     broken = False
@@ -253,7 +258,7 @@ async def work(engine: Engine, run: Run, prompt: Prompt, chat: Ref[Any]) -> None
                 chat.cast(RunBegan(), urgent=True)
             outcome = await backend.prompt(prompt, say)
     except AgentFailed as error:
-        outcome, broken = Failed(error.message, "AgentFailed", error.resumable), True
+        outcome, broken = failure(error), True
     except SendRefused:
         return  # the chat is gone, and with it whoever would want to know
     except Exception as error:  # noqa: BLE001 an agent's own code: the turn's end, not the chat's

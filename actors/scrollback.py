@@ -25,6 +25,11 @@ SLACK = 4
 PART = 100
 #: Characters after the place of a cut in which a line's end is looked for.
 LINE_WITHIN = 4096
+#: Characters after that in which the sequence that is there ends, nearly always.
+SEQUENCE_WITHIN = 4096
+
+#: Characters that are copied at most to see what of a line was written over.
+OVER_AT_MOST = 16 << 20
 
 #: A whole sequence, or all there is of one.
 _SEQUENCE = re.compile(
@@ -78,26 +83,48 @@ def _text(part: Any) -> Any:
 
 
 def _shortened(part: Any, excess: int) -> Any:
-    text = str(_text(part))
-    rest = Text(text[place_of_cut(text, excess) :])
+    value = _text(part)
+    text = value if isinstance(value, Text) else Text(value)
+    place = _place_in(text, excess)
+    rest = text.without_first(place)
     if isinstance(part, TerminalUnclassifiedPart):
         return part.evolve(value=rest)
     return part.evolve(output=rest)
 
 
+def _place_in(text: Text, least: int) -> int:
+    """As `place_of_cut`, of as little of the text as says it."""
+    head = text.first(least + LINE_WITHIN + SEQUENCE_WITHIN)
+    place = place_of_cut(head, least)
+    return place if place < len(head) else place_of_cut(str(text), least)
+
+
 def plain_text(state: TerminalState) -> str:
     """All of its output without escape sequences, in lines that end as those of files do."""
-    text = "".join(str(_text(part)) for part in state.content)
-    return _SEQUENCE.sub("", text).replace("\r\n", "\n")
+    return plain("".join(str(_text(part)) for part in state.content))
+
+
+def plain(text: str) -> str:
+    """The same of any output. What was written over, as by a bar of progress, is not there."""
+    lines = _SEQUENCE.sub("", text).replace("\r\n", "\n").split("\n")
+    return "\n".join([_written_over(line) if "\r" in line else line for line in lines])
+
+
+def _written_over(line: str) -> str:
+    parts = line.split("\r")
+    if len(parts) * len(line) > OVER_AT_MOST:
+        return next((part for part in reversed(parts) if part), "")
+    shown = ""
+    for part in parts:
+        shown = part + shown[len(part) :]
+    return shown
 
 
 def place_of_cut(text: str, least: int) -> int:
     """Where to cut `text`, at `least` or a little later: at a line's beginning if there is one."""
     end = text.find("\n", least, least + LINE_WITHIN)
     place = least if end < 0 else end + 1
-    for found in _SEQUENCE.finditer(text):
-        if found.start() >= place:
-            break
-        if found.end() > place:
-            return found.end()
-    return place
+    # No sequence has another's beginning in it but that which ends it: so it is this one, or none.
+    last = text.rfind("\x1b", 0, place)
+    found = _SEQUENCE.match(text, last) if last >= 0 else None
+    return place if found is None else max(place, found.end())

@@ -33,8 +33,9 @@ _log = logging.getLogger("ahpd.journal")
 GROUP = 1024
 #: Seconds after which what was written is made safe from a loss of power too.
 SYNC_AFTER = 1.0
-#: Seconds that the journal is left alone at most, while there is something for it.
-REST_AT_MOST = 0.005
+#: Seconds that the journal is left alone at most, while there is something for it; and not at all
+#: after so many bytes, which have shared a write already.
+REST_AT_MOST, RESTS_BELOW = 0.005, 32 << 10
 #: Seconds between two tries of a journal that fails: the first, and the longest.
 RETRY_AFTER, RETRY_AT_MOST = 0.1, 5.0
 
@@ -80,14 +81,14 @@ class Sequencer(Actor[Work]):
         queue = ledger.queue
         while queue or recorder.has_news:
             if recorder.has_news or any(isinstance(item, Entry) for item in queue):
-                await trio.sleep_until(self._write_from)
+                if self._write_from > trio.current_time():
+                    await trio.sleep_until(self._write_from)
                 began = trio.current_time()
                 count = len(queue)
                 taken = recorder.take(queue)
                 sizes = await self._write(taken)
                 ended = trio.current_time()
-                rest = min(self._host.settings.pace * (ended - began), REST_AT_MOST)
-                self._write_from = ended + rest
+                self._write_from = ended + self._rest(taken, ended - began)
                 if sizes is None:
                     return
                 recorder.kept(taken, sizes)
@@ -104,6 +105,14 @@ class Sequencer(Actor[Work]):
                     self._flush()
                     await trio.lowlevel.checkpoint()
             self._flush()
+            if queue or recorder.has_news:
+                await trio.lowlevel.checkpoint()  # a small write is none
+
+    def _rest(self, taken: Taken, took: float) -> float:
+        """Seconds that the journal is left alone now, so that what comes shares the next write."""
+        if sum(len(each.params) for each in taken.batch.envelopes) >= RESTS_BELOW:
+            return 0.0
+        return min(self._host.settings.pace * took, REST_AT_MOST)
 
     async def _write(self, taken: Taken) -> Mapping[int, int] | None:
         """Write, as often as it takes; None when no number of times is enough."""

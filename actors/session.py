@@ -366,7 +366,10 @@ class Session(Actor[Incoming]):
         if message.error is None:
             self._desk.say(act.SessionReadyAction())
         else:
-            error = ErrorInfo(error_type="AgentFailed", message=message.error)
+            failed = message.error
+            error = ErrorInfo(
+                error_type=failed.error_type, message=failed.message, meta=failed.meta
+            )
             self._desk.say(act.SessionCreationFailedAction(error=error))
 
     # ---- making and ending chats -------------------------------------------------------------

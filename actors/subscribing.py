@@ -18,6 +18,7 @@ from actors.clients import Baseline
 from actors.messages import ClientLeft
 from actors.root_config import own_view
 from actors.snapshots import Taken, take, write_ahead
+from actors.terminals import rebuild
 from ahpd.protocol.connection import SubscribeParams
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
@@ -61,6 +62,8 @@ async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred
     """Answer with a snapshot and subscribe; a second time answers with a fresh one (R-4.32)."""
     uri = canonical(params.channel)
     channel = connection.host.ledger.find(uri)
+    if channel is None:
+        channel = await rebuild(connection.host, connection.system, uri)
     if channel is None:
         raise not_found(uri)
     turns = _turns(params)

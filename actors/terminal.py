@@ -11,7 +11,6 @@ next incarnation finds its channel without a process, says that it ended, and se
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import trio
@@ -21,10 +20,13 @@ from actors import mailboxes, scrollback
 from actors.desk import Desk
 from actors.host import Host
 from actors.ledger import Channel
-from actors.messages import Dispatch, Echoed
-from actors.pace import Pace
+from actors.lines import Lines
+from actors.messages import Dispatch, Echoed, LetBe
+from actors.pace import Pace, Shown
+from actors.retained import KEPT
 from actors.rules import terminal as rules
-from actors.terminals import Interrupt, say_terminals
+from actors.telling import tell
+from actors.terminals import Interrupt, LooksIdle, RunLine, Typed, say_terminals
 from ahpd.protocol import terminal as act
 from ahpd.protocol.terminal import TerminalState
 from ahpd.protocol.uris import URI
@@ -43,20 +45,13 @@ class Launch(Struct, eq=False):
         return taken
 
 
-class Shown(Struct, frozen=True):
-    """What the process has said; `size` is roughly its bytes."""
-
-    pieces: Sequence[port.Piece]
-    size: int
-
-
 class Over(Struct, frozen=True):
     """The process ended, and this was all."""
 
     ended: port.Ended
 
 
-Incoming: TypeAlias = Dispatch | Echoed | Shown | Over | Interrupt
+Incoming: TypeAlias = Dispatch | Echoed | Shown | Over | Interrupt | RunLine | LooksIdle
 
 
 class Terminal(Actor[Incoming]):
@@ -70,6 +65,7 @@ class Terminal(Actor[Incoming]):
         self._launch = launch
         self._process: port.Terminal | None = None
         self._pace = Pace(host, channel)
+        self._lines = Lines()
         #: Invariant: what the content of the state costs, as `scrollback.size` has it.
         self._size = 0
         self._inputs: deque[bytes] = deque()
@@ -96,7 +92,8 @@ class Terminal(Actor[Incoming]):
             self._say_end(None)
             return
         self.spawn(process.wait, name="wait")
-        self.spawn(self._read, process, name="read", kind="agent")
+        self.spawn(self._read, process, name="read")
+        self.spawn(self._send, process, name="send", kind="agent")
         self.spawn(self._write, process, name="write")
 
     async def on_stop(self, reason: str) -> None:
@@ -108,6 +105,7 @@ class Terminal(Actor[Incoming]):
         await self._let_go()
 
     async def _let_go(self) -> None:
+        self._pace.close()
         launched = self._launch.take() or self._process
         if launched is not None:
             await launched.close()
@@ -126,9 +124,15 @@ class Terminal(Actor[Incoming]):
             case Over():
                 self._say_end(message.ended.exit_code)
             case Interrupt() if self._process is not None:
+                self._waiting -= sum(map(len, self._inputs))
                 self._inputs.clear()
-                self._type(b"\x03")
-                self.spawn(self._end_after, self._process, message.within, name="end")
+                self._type_own(b"\x03")
+                self.spawn(self._end_after, self._process, message, name="end")
+            case RunLine():
+                return self._run_line(message)
+            case LooksIdle():
+                return self._process is not None and await self._process.is_reading()
+        return None
 
     @property
     def _state(self) -> TerminalState:
@@ -138,12 +142,15 @@ class Terminal(Actor[Incoming]):
     # ---- what the process says ------------------------------------------------------------------
 
     async def _read(self, process: port.Terminal) -> None:
-        """Helper: from the process into the mailbox, no faster than it goes out."""
+        """Helper: from the process to where its output is gathered."""
         while pieces := await process.read():
-            size = sum(_weight(piece) for piece in pieces)
-            self._pace.brought(size)
-            await self.ref.send(Shown(pieces, size), cost=size)
-            await self._pace.wait()
+            await self._pace.add(pieces)
+        self._pace.end()
+
+    async def _send(self, process: port.Terminal) -> None:
+        """Helper: from there into the mailbox, no faster than it goes out."""
+        while (shown := await self._pace.take()) is not None:
+            await self.ref.send(shown, cost=shown.size)
         await self.ref.send(Over(await process.wait()))
 
     def _show(self, shown: Shown) -> None:
@@ -152,10 +159,13 @@ class Terminal(Actor[Incoming]):
                 case port.Output():
                     before = len(self._state.content)
                     self._desk.say(act.TerminalDataAction(data=piece.text))
+                    self._lines.shown(piece.text)
                     new = len(self._state.content) - before
                     self._size += len(piece.text) + new * scrollback.PART
                 case port.Detected():
                     self._desk.say(act.TerminalCommandDetectionAvailableAction())
+                case port.Prompted():
+                    self._lines.prompted(trio.current_time())
                 case port.CommandBegan():
                     self._begin_command(piece.line)
                 case port.CommandEnded():
@@ -169,6 +179,7 @@ class Terminal(Actor[Incoming]):
         now = self._host.clock.ms()
         self._command = (self._host.new_id(), now)
         self._size += len(line) + scrollback.PART
+        self._lines.began(self._command[0])
         self._desk.say(
             act.TerminalCommandExecutedAction(
                 command_id=self._command[0], command_line=line, timestamp=now
@@ -179,6 +190,7 @@ class Terminal(Actor[Incoming]):
         if self._command is None:
             return
         (command_id, began), self._command = self._command, None
+        self._lines.ended(exit_code)
         self._desk.say(
             act.TerminalCommandFinishedAction(
                 command_id=command_id,
@@ -196,11 +208,14 @@ class Terminal(Actor[Incoming]):
                 self._desk.say(act.TerminalCommandFinishedAction(command_id=part.command_id))
         self._command = None
         self._desk.say(act.TerminalExitedAction(exit_code=exit_code))
+        self._lines.gone()
         say_terminals(self._host)
 
     def _trim(self) -> None:
         """Forget the oldest output, here alone (R-12.27)."""
         limit = self._host.settings.scrollback
+        if self._channel.notes.retained:
+            limit = min(limit, KEPT)
         if scrollback.is_over(self._size, limit) and not self._channel.closed:
             self._channel.state = scrollback.trimmed(self._state, limit)
             self._size = scrollback.size(self._state)
@@ -210,16 +225,29 @@ class Terminal(Actor[Incoming]):
     def _take(self, dispatch: Dispatch) -> None:
         if self._channel.closed:
             return
+        held = self._state.claim
         taken = self._desk.take(dispatch, lambda it, action: rules.judge(self._case(it), action))
         match taken:
             case act.TerminalInputAction():
                 self._waiting += len(taken.data.encode())
+                self._lines.typed()
             case act.TerminalClearedAction():
                 self._size = 0
-            case act.TerminalClaimedAction() | act.TerminalTitleChangedAction():
+            case act.TerminalClaimedAction():
+                say_terminals(self._host)
+                self._tell_chat(held, taken.claim)
+            case act.TerminalTitleChangedAction():
                 say_terminals(self._host)
             case _:
                 pass
+
+    def _tell_chat(self, held: act.TerminalClaim, now: act.TerminalClaim) -> None:
+        """A call had it, and does not any more: who made the call is told (R-12.6)."""
+        if not isinstance(held, act.TerminalSessionClaim) or held.tool_call_id is None:
+            return
+        chat = self._host.ledger.find(held.chat)
+        if chat is not None and getattr(now, "tool_call_id", None) != held.tool_call_id:
+            tell(self.find(chat.path), LetBe(held.turn_id, held.tool_call_id))
 
     def _case(self, dispatch: Dispatch) -> rules.Case:
         host, asker = self._host, dispatch.asker
@@ -253,14 +281,33 @@ class Terminal(Actor[Incoming]):
         if size is not None and self._process is not None:
             self._process.resize(*size)
 
+    def _type_own(self, data: bytes) -> None:
+        self._waiting += len(data)
+        self._type(data)
+
     def _type(self, data: bytes) -> None:
         self._inputs.append(data)
         self._typed.set()
 
-    async def _end_after(self, process: port.Terminal, within: float) -> None:
-        """Helper: end it, unless it has ended by then."""
-        with trio.move_on_after(within):
-            await process.wait()
+    def _run_line(self, wanted: RunLine) -> Typed:
+        now = trio.current_time()
+        if self._waiting or self._process is None or self._channel.closed:
+            return Typed.NO
+        keys = self._lines.take(wanted.line, now)
+        if keys is None:
+            return Typed.NOT_YET if self._lines.will_be_free(now) else Typed.NO
+        self._desk.say(act.TerminalClaimedAction(claim=wanted.claim))
+        say_terminals(self._host)
+        self._type_own(keys)
+        return Typed.YES
+
+    async def _end_after(self, process: port.Terminal, wanted: Interrupt) -> None:
+        """Helper: end it, unless it has ended, or is done with the line, by then."""
+        with trio.move_on_after(wanted.within):
+            if wanted.line is None:
+                await process.wait()
+            else:
+                await wanted.line.over.wait()
             return
         await process.close()
 
@@ -276,10 +323,6 @@ class Terminal(Actor[Incoming]):
                 self._waiting -= len(data)
             self._typed = trio.Event()
             await self._typed.wait()
-
-
-def _weight(piece: port.Piece) -> int:
-    return 64 + (len(piece.text) if isinstance(piece, port.Output) else 0)
 
 
 def terminal_spec(host: Host, channel: Channel, launch: Launch) -> ChildSpec:

@@ -28,6 +28,7 @@ from ahpd.protocol.chat_actions import (
     ChatBackgroundWorkSetAction,
     ChatDeltaAction,
     ChatErrorAction,
+    ChatInputCompletedAction,
     ChatInputRequestedAction,
     ChatReasoningAction,
     ChatResponsePartAction,
@@ -314,6 +315,10 @@ def _questions(turn: ActiveTurn, event: ev.QuestionsAsked) -> Sequence[StateActi
     return (ChatInputRequestedAction(request=event.request),)
 
 
+def _questions_over(turn: ActiveTurn, event: ev.QuestionsOver) -> Sequence[StateAction]:
+    return (ChatInputCompletedAction(request_id=event.request_id, response=event.response),)
+
+
 def _activity(turn: ActiveTurn, event: ev.ActivityChanged) -> Sequence[StateAction]:
     return (ChatActivityChangedAction(activity=event.activity),)
 
@@ -332,6 +337,7 @@ _HANDLERS: Mapping[type, Callable[[ActiveTurn, Any], Sequence[StateAction]]] = {
     ev.ActivityChanged: _activity,
     ev.SystemNotice: _notice,
     ev.QuestionsAsked: _questions,
+    ev.QuestionsOver: _questions_over,
     ev.RiskJudged: _risk,
     ev.ToolNeedsAuth: _needs_auth,
     ev.ClientToolCalled: _client_tool,

@@ -1,8 +1,9 @@
 """What a chat's agent is opened for, and what it is told that belongs to no turn.
 
 It is to be up before anybody needs it, to work with other settings, to switch what it is customized
-with, and to start and stop its MCP servers or hand them a token. None of this waits for the turn
-that may run, and a backend that is not up learns what counts when it is opened.
+with, to start and stop its MCP servers or hand them a token, and that a terminal is let be. None of
+this waits for the turn that may run, and a backend that is not up learns what counts when it is
+opened.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from actors.authenticating import held_for
+from actors.authenticating import held_for, say_needs
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import (
@@ -21,23 +22,25 @@ from actors.messages import (
     ChatOpened,
     ConfigMoved,
     Control,
+    LetBe,
     OpenAgent,
     Switch,
 )
 from actors.run import Engine
+from actors.serving_agents import AgentCommands, AgentFiles
 from actors.settings import config_of
 from actors.sources import history_left
 from actors.telling import tell
-from ahpd.agents.events import ServerChanged
-from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest
+from ahpd.agents.events import Failed, ServerChanged
+from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, Released, failure
 from ahpd.protocol.common import ErrorInfo
 from ahpd.protocol.customizations import McpServerErrorState
 from ahpd.protocol.session import SessionState
-from supervisors import Actor, Ref
+from supervisors import Actor, Ref, System
 
 _log = logging.getLogger("ahpd.agents")
 
-Errand: TypeAlias = OpenAgent | Control | Switch | ConfigMoved | AuthorizeServer
+Errand: TypeAlias = OpenAgent | Control | Switch | ConfigMoved | AuthorizeServer | LetBe
 
 
 def conversation_of(host: Host, chat: Channel) -> OpenRequest:
@@ -68,7 +71,7 @@ def conversation_of(host: Host, chat: Channel) -> OpenRequest:
     )
 
 
-def open_request(host: Host, chat: Channel) -> OpenRequest:
+def open_request(host: Host, chat: Channel, system: System) -> OpenRequest:
     """What a chat's backend is opened for, as things are now.
 
     Raises as `conversation_of`, and when the client for which the agent is to work has no token
@@ -79,7 +82,12 @@ def open_request(host: Host, chat: Channel) -> OpenRequest:
     held = held_for(host, chat.notes.starter, host.agent_of(session.provider))
     if held.reason is not None:
         raise AgentFailed(held.reason, resumable=True)
-    return structs.replace(request, tokens=held.tokens)
+    return structs.replace(
+        request,
+        tokens=held.tokens,
+        commands=AgentCommands(host, system, chat) if host.terminals is not None else None,
+        files=AgentFiles(host, host.resources, chat) if host.resources is not None else None,
+    )
 
 
 class Upkeep:
@@ -108,21 +116,28 @@ class Upkeep:
                 backend.switch(errand.customization_id, errand.enablement)
             case AuthorizeServer() if isinstance(backend, Authorizable):
                 backend.authorize_server(errand.server_id, errand.token)
+            case LetBe():
+                turn = self._channel.state.active_turn
+                if turn is not None and errand.turn_id in (None, turn.id):
+                    self._engine.tell(Released(errand.call_id))
             case _:
                 pass
 
     async def _open(self) -> None:
         """Helper: bring the agent up and tell the session how that went."""
-        tell(self._session, ChatOpened(self._channel.uri, await self._open_or_why_not()))
+        failed = await self._open_or_why_not()
+        if failed is not None:
+            say_needs(self._host, self._channel, failed)
+        tell(self._session, ChatOpened(self._channel.uri, failed))
 
-    async def _open_or_why_not(self) -> str | None:
+    async def _open_or_why_not(self) -> Failed | None:
         try:
             await self._engine.open()
         except AgentFailed as error:
-            return error.message
+            return failure(error)
         except Exception as error:  # noqa: BLE001 an agent's own code: not this chat's end
             _log.exception("%s: opening the agent failed", self._channel.uri)
-            return f"the agent crashed: {error}"
+            return Failed(f"the agent crashed: {error}", "AgentFailed")
         return None
 
     async def _control(self, errand: Control) -> None:
@@ -132,5 +147,6 @@ class Upkeep:
         if backend is not None:
             backend.control(errand.server_id, errand.request)
         elif error is not None:
-            state = McpServerErrorState(error=ErrorInfo(error_type="AgentFailed", message=error))
+            told = ErrorInfo(error_type=error.error_type, message=error.message)
+            state = McpServerErrorState(error=told)
             tell(self._session, AgentChanged(ServerChanged(errand.server_id, state)))

@@ -48,11 +48,13 @@ class Waits:
     def note(self, chat: URI, event: ev.Event) -> bool:
         """The agent said this in that chat; False when it asks nothing, or asked it before.
 
-        A call that goes on by itself waits for nothing any more.
+        A call that goes on by itself waits for nothing any more, nor does a question taken back.
         """
         if isinstance(event, ev.ToolReady | ev.ToolFinished):
             for kind in (Permission, ClientResult, Authorized, Verdict):
                 self._refusals.pop((chat, kind, event.call_id), None)
+        if isinstance(event, ev.QuestionsOver):
+            self._refusals.pop((chat, Answers, event.request_id), None)
         answer = refusal(event)
         if answer is None:
             return False

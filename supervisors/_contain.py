@@ -101,7 +101,8 @@ async def contained(life: Life, body: Callable[[Life], Awaitable[None]]) -> None
                 lost, own = divided(own, (TaskLost,))
                 life.lost = lost is not None
             if own is not None:
-                crash = Crash(own)
+                in_hand = life.in_hand[0] if life.in_hand is not None else None
+                crash = Crash(own, life.actor, in_hand)
             if passing is not None:
                 raise passing from None
         finished = True

@@ -100,10 +100,13 @@ class Crash(Struct, frozen=True, eq=False):
     """An exception that ended an actor, kept for people to read.
 
     `error` is the live object (an exception group when it came through a nursery). It keeps its
-    frames alive, so only the last crash of each path is held.
+    frames alive, so only the last crash of each path is held. `actor` is the incarnation that
+    crashed, and `in_hand` the message that it was at; None where there was none.
     """
 
     error: BaseException
+    actor: object = None
+    in_hand: object = None
 
     @property
     def type_name(self) -> str:

@@ -301,6 +301,12 @@ class Ref(Generic[M]):
         cell = self.cell
         return cell is not None and cell.life is not None
 
+    @property
+    def backlog(self) -> int:
+        """How many messages wait in its mailbox; 0 when there is no actor at the path."""
+        cell = self._cell
+        return len(cell.mailbox) if cell is not None else 0
+
     def statistics(self) -> MailboxStats | None:
         """Figures of its mailbox; None when there is no actor at the path."""
         cell = self.cell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import inspect
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +30,12 @@ settings.register_profile(
     "deep", max_examples=200, deadline=None, suppress_health_check=_QUIET, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure() -> None:
+    """Ctrl-C means something to what tests start, also when they run in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -76,7 +76,7 @@ ARROWS = {
         "supervisors", "actors", "ahpd", "ahpd.protocol", "ahpd.reducers", "ahpd.journal",
         "ahpd.agents", "ahpd.terminals", "ahpd.resources", "ahpd.git", "ahpd.transports",
         "ahpd.inspection",
-        others="trio attrs cattrs msgspec platformdirs",
+        others="trio attrs cattrs msgspec platformdirs tomlkit",
     ),
     "ahpd.bench": rule("ahpd", "ahpd.protocol", others="trio trio_websocket attrs orjson"),
     "ahpd.cli": rule(

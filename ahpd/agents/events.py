@@ -12,9 +12,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ahpd.protocol.chat import BackgroundWork
-from ahpd.protocol.common import FileEdit, StringOrMarkdown
+from ahpd.protocol.common import FileEdit, ProtectedResourceMetadata, StringOrMarkdown
 from ahpd.protocol.customizations import Customization, McpServerState
-from ahpd.protocol.inputs import ChatInputRequest
+from ahpd.protocol.inputs import ChatInputRequest, ChatInputResponseKind
 from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.tools import (
     ConfirmationOption,
@@ -152,6 +152,13 @@ class QuestionsAsked(Struct, frozen=True):
     """Questions to people, or a URL for them to open; the backend gets `Answers` (R-11.1)."""
 
     request: ChatInputRequest
+
+
+class QuestionsOver(Struct, frozen=True):
+    """Nobody need answer these any more: the agent took them back, or has the answer elsewhere."""
+
+    request_id: str
+    response: ChatInputResponseKind
 
 
 class RiskJudged(Struct, frozen=True):
@@ -296,6 +303,7 @@ Event: TypeAlias = (
     | ActivityChanged
     | SystemNotice
     | QuestionsAsked
+    | QuestionsOver
     | RiskJudged
     | ClientToolCalled
     | ToolNeedsAuth
@@ -322,12 +330,16 @@ class Stopped(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The turn ended badly. `resumable`: trying again may help (R-9.66)."""
+    """The turn ended badly. `resumable`: trying again may help (R-9.66).
+
+    `needs`: what tokens may be handed over for before it is tried again (R-19.12).
+    """
 
     message: str
     error_type: str = "AgentError"
     resumable: bool = False
     meta: JSON = None
+    needs: Sequence[ProtectedResourceMetadata] = ()
 
 
 Outcome: TypeAlias = Done | Stopped | Failed

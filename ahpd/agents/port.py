@@ -7,9 +7,10 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
-from ahpd.agents.events import Event, Outcome
+from ahpd.agents.events import Event, Failed, Outcome
 from ahpd.protocol.annotations import Annotation
 from ahpd.protocol.chat import Turn
+from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.customizations import Customization, CustomizationEnablement
 from ahpd.protocol.discreet import Discreet
 from ahpd.protocol.inputs import ChatInputAnswer, ChatInputResponseKind
@@ -21,7 +22,8 @@ from ahpd.protocol.tools import ToolCallResult, ToolDefinition
 from ahpd.protocol.uris import URI
 
 #: Where a backend sends events, a few at a time and in order. Waits while the chat is behind,
-#: which is how a fast agent is slowed down. Only the task that runs the turn may call it.
+#: which is how a fast agent is slowed down; no checkpoint while the chat keeps up. Only the task
+#: that runs the turn may call it.
 EventSink: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 
 #: What people may want of an MCP server (R-18.19, R-18.21). "background": wait for it no longer.
@@ -38,6 +40,28 @@ class AgentFailed(Exception):
         super().__init__(message)
         self.message = message
         self.resumable = resumable
+
+
+class SignInNeeded(AgentFailed):
+    """The agent wants somebody to sign in. `resources` are what a client can bring tokens for.
+
+    `methods` are the agent's own ways to sign in, as they are shown in `_meta`.
+    """
+
+    def __init__(
+        self, message: str, resources: Sequence[ProtectedResourceMetadata], methods: JSON
+    ) -> None:
+        super().__init__(message)
+        self.resources = resources
+        self.methods = methods
+
+
+def failure(error: AgentFailed) -> Failed:
+    """How a turn, or the making of a session, ends by this."""
+    if not isinstance(error, SignInNeeded):
+        return Failed(error.message, "AgentFailed", error.resumable)
+    meta: JSON = {"ahpd.authMethods": error.methods} if error.methods else None
+    return Failed(error.message, "AuthRequired", error.resumable, meta, error.resources)
 
 
 class Transcript(Struct, frozen=True):
@@ -57,6 +81,81 @@ class Remarks(Struct, frozen=True):
     annotations: Sequence[Annotation] = ()
 
 
+class HostRefused(Exception):
+    """The host does not do what an agent wants; the message is for the agent and for people."""
+
+    def __init__(self, message: str, kind: Literal["not found", "not allowed", "failed"]) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+
+
+class CommandWanted(Struct, frozen=True):
+    """A command that an agent wants run: a line for a shell, the path of a folder, variables."""
+
+    line: str
+    cwd: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class CommandOver(Struct, frozen=True):
+    """How a command ended: its exit code, or the name of the signal, as ``SIGTERM``."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+class RunningCommand(Protocol):
+    """A command on a terminal of the session, which people can see and type into."""
+
+    @property
+    def uri(self) -> URI:
+        """The terminal's channel."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What the terminal is called."""
+        ...
+
+    @property
+    def over(self) -> CommandOver | None:
+        """How it ended; None while it runs."""
+        ...
+
+    def output(self) -> str:
+        """What it has written, as far as that is kept, without escape sequences."""
+        ...
+
+    async def wait(self) -> CommandOver:
+        """Until it has ended, and all that it wrote is in `output`. A checkpoint."""
+        ...
+
+    async def end(self) -> None:
+        """End it, within a bound. Its terminal stays, to be read. Harmless again. Never fails."""
+        ...
+
+
+class Commands(Protocol):
+    """Runs commands for one chat's agent."""
+
+    async def run(self, wanted: CommandWanted) -> RunningCommand:
+        """Start one. Raises `HostRefused`."""
+        ...
+
+
+class Files(Protocol):
+    """Text files, in the folders that one chat works in and nowhere else."""
+
+    async def read(self, uri: URI) -> str:
+        """All of a file. Raises `HostRefused`."""
+        ...
+
+    async def write(self, uri: URI, text: str) -> None:
+        """Make this the content of a file, which need not exist. Raises `HostRefused`."""
+        ...
+
+
 #: What an attachment stands for that says only where to look.
 Attached: TypeAlias = Transcript | Remarks
 
@@ -70,7 +169,8 @@ class OpenRequest(Discreet, frozen=True):
     of the turn. `tokens` are those of the client on whose behalf it is opened, by resource; never
     logged, never stored. `customizations` are the session's as far as they are known, with what
     people decided about them. `conversation` is what an earlier backend of the chat said that the
-    agent itself knows it by (`ConversationNamed`).
+    agent itself knows it by (`ConversationNamed`). `commands` and `files` are what the host can do
+    for the agent; None: nothing of the kind.
     """
 
     hidden = frozenset({"tokens"})
@@ -86,6 +186,19 @@ class OpenRequest(Discreet, frozen=True):
     tokens: Mapping[str, str] = field(default_factory=dict)
     customizations: Sequence[Customization] = ()
     conversation: str | None = None
+    commands: Commands | None = None
+    files: Files | None = None
+
+
+class Ran(Struct, frozen=True):
+    """What a person had the host run on a terminal: the command, a sentence on how it ended.
+
+    `output` is the end of what it said, without escape sequences.
+    """
+
+    command: str
+    outcome: str
+    output: str = ""
 
 
 class Prompt(Struct, frozen=True):
@@ -95,8 +208,12 @@ class Prompt(Struct, frozen=True):
     them by; the backend says `ClientToolCalled` when it calls one. `attached` is what the message's
     attachments of chats and annotations stand for, in their order.
 
+    `ran` is what people ran on terminals since the last prompt.
+
     `waiting`, given to an `Enduring` agent's backend alone: the turn was left when it waited for an
     answer about this; ask for it once more, in the same words, and go on from there.
+
+    `window`: seconds in which text that follows other text may be gathered; 0: not at all.
     """
 
     turn_id: str
@@ -105,6 +222,8 @@ class Prompt(Struct, frozen=True):
     tools: Sequence[ToolDefinition] = ()
     attached: Sequence[Attached] = ()
     waiting: str | None = None
+    window: float = 0.0
+    ran: Sequence[Ran] = ()
 
 
 class Permission(Struct, frozen=True):
@@ -148,8 +267,14 @@ class Authorized(Discreet, frozen=True):
     token: str | None
 
 
+class Released(Struct, frozen=True):
+    """Somebody lets the terminal of a call be: the call may finish, what runs goes on (R-12.6)."""
+
+    call_id: str
+
+
 #: What a waiting backend is told. One for something that does not wait is ignored.
-Answer: TypeAlias = Permission | Answers | Verdict | ClientResult | Authorized
+Answer: TypeAlias = Permission | Answers | Verdict | ClientResult | Authorized | Released
 
 
 class Backend(Protocol):
@@ -303,6 +428,15 @@ class Authorizable(Protocol):
 
     def authorize_server(self, server_id: str, token: str) -> None:
         """Here is the token that this server waits for; it says `ServerChanged` when it goes on."""
+        ...
+
+
+@runtime_checkable
+class Leaving(Protocol):
+    """An agent that can be signed out."""
+
+    async def sign_out(self, resource: str) -> None:
+        """Somebody took back the token of this resource of its. Raises `AgentFailed`."""
         ...
 
 

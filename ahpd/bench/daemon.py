@@ -73,15 +73,18 @@ class Daemon:
 
 
 @contextmanager
-def daemon(turns: Sequence[Any], config: str = "") -> Iterator[Daemon]:
-    """A host whose agent plays `turns`, the entries of a script; its journal is in a folder."""
+def daemon(turns: Sequence[Any], config: str = "", *, acp: str | None = None) -> Iterator[Daemon]:
+    """A host whose agent plays `turns`, the entries of a script; its journal is in a folder.
+
+    With `acp`, its agent is a program that speaks ACP, and this its command line.
+    """
     with tempfile.TemporaryDirectory(prefix="ahpd-bench-") as name:
         folder = Path(name)
         (folder / "script.json").write_text(json.dumps({"turns": list(turns)}))
         (folder / "config.toml").write_text(config)  # and nothing that somebody has configured
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                command(folder, port=0),
+                command(folder, port=0, acp=acp),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -97,13 +100,14 @@ def daemon(turns: Sequence[Any], config: str = "") -> Iterator[Daemon]:
             end(process)
 
 
-def command(folder: Path, port: int) -> list[str]:
+def command(folder: Path, port: int, acp: str | None = None) -> list[str]:
     """The command line of a host whose files are in `folder`."""
+    agent = f"scripted:{folder / 'script.json'}" if acp is None else f"acp:{acp}"
     return [
         *(sys.executable, "-m", "ahpd", "serve", "--port", str(port), "--quiet"),
         *("--endpoint-file", str(folder / "endpoint.json")),
         *("--state-dir", str(folder / "state"), "--config", str(folder / "config.toml")),
-        *("--path", str(folder), "--agent", f"{AGENT}=scripted:{folder / 'script.json'}"),
+        *("--path", str(folder), "--agent", f"{AGENT}={agent}"),
     ]
 
 

@@ -12,6 +12,8 @@ from ahpd.cli import exits
 
 #: Seconds that the daemon may take for an answer before it counts as one that gives none.
 ANSWER_WITHIN = 5.0
+#: Crashes that are shown; all that are remembered are in the JSON object.
+CRASHES = 3
 
 
 @click.command("status")
@@ -59,6 +61,7 @@ def _ask(unix: str, facts: dict[str, Any]) -> str | None:
     facts["connections"] = own["connections"] - 1  # one of them was ours
     facts["parked"] = own["parked"]
     facts["journal"] = own["journal"]
+    facts["crashes"] = own["crashes"]
     return None
 
 
@@ -82,8 +85,23 @@ def _as_text(facts: dict[str, Any], problem: str | None) -> str:
             waiting = facts["journal"]["waitingBytes"]
             rows.append(("journal", f"nothing can be kept, so nothing is said: {failing}"))
             rows.append(("", f"{waiting} bytes wait; it goes on by itself when that is mended"))
+        rows += _crashed(facts["crashes"])
         rows += [("set aside", f"{path}  (ahpd restart {path})") for path in facts["parked"]]
     return "\n".join(f"{name:<12}{value}" for name, value in rows)
+
+
+def _crashed(crashes: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The latest crashes, the newest first; a line each for what, and for where more is said."""
+    from ahpd.cli.shown import cut, line  # noqa: PLC0415
+    from ahpd.cli.words import ago  # noqa: PLC0415
+
+    rows = []
+    for each in crashes[: -CRASHES - 1 : -1]:
+        when = ago(each["at"], datetime.now(UTC))
+        rows.append(("crashed", f"{each['path']}, {when}: {cut(line(each['text']), 100)}"))
+        if each["file"] is not None:
+            rows.append(("", each["file"]))
+    return rows
 
 
 def _uptime(started: str) -> float | None:

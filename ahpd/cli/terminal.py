@@ -1,7 +1,8 @@
 """``ahpd terminal``: use one of the daemon's terminals from this one, beside whoever else does.
 
 All that it shows is written here as it comes, and every key goes there, but for the one that
-leaves. What comes is the output of programs, and steers this terminal as if they ran here.
+leaves. What comes is the output of programs, and steers this terminal as if they ran here. When the
+connection is lost it is made anew, and the screen drawn anew; keys that come meanwhile go nowhere.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import attrs
 import click
 
 from ahpd.cli import exits
@@ -46,14 +48,28 @@ def _key(_: click.Context, __: click.Parameter, name: str) -> bytes:
     callback=_key,
     help="The key that leaves.",
 )
+@click.option(
+    "--reconnect",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="How long to try to come back when the connection is lost.",
+)
 @click.option("--keep-size", is_flag=True, help="Do not give it this terminal's size.")
 def command(
-    uri: str | None, target: Target, *, new: bool, detach_key: bytes, keep_size: bool
+    uri: str | None,
+    target: Target,
+    *,
+    new: bool,
+    detach_key: bytes,
+    reconnect: float,
+    keep_size: bool,
 ) -> int:
     """Use the terminal with the URI URI, until it ends or ctrl-] is pressed.
 
     Others may use it at the same time. It goes on when this command ends. Exits 0 then, 3 when the
-    connection is lost, 4 when there is no such terminal.
+    connection is lost and does not come back, 4 when there is no such terminal.
     """
     from ahpd.cli import tty  # noqa: PLC0415 - not for --help
 
@@ -61,36 +77,47 @@ def command(
         raise Unusable("say which terminal, by its URI (see: ahpd terminals), or --new")
     if not tty.is_there():
         raise Unusable("a terminal is used from a terminal: input and output have to be one")
-    attached = _Attached(uri or f"ahp-terminal:/{uuid4()}", new, detach_key, keep_size)
-    return run(lambda running: attached.main(target, running))
+    use = _Use(uri or f"ahp-terminal:/{uuid4()}", new, detach_key, reconnect, keep_size)
+    return run(lambda running: _Attached(use, target, running).main())
+
+
+@attrs.frozen
+class _Use:
+    """What was asked for."""
+
+    uri: str
+    is_new: bool
+    key: bytes
+    reconnect: float
+    keep_size: bool
 
 
 class _Attached:
     """One use of a terminal."""
 
-    def __init__(self, uri: str, is_new: bool, detach_key: bytes, keep_size: bool) -> None:
+    def __init__(self, use: _Use, target: Target, running: Running) -> None:
         import trio  # noqa: PLC0415
 
-        self._uri = uri
-        self._is_new = is_new
-        self._key = detach_key
-        self._keep_size = keep_size
+        self._use = use
+        self._uri = use.uri
+        self._target = target
+        self._running = running
+        self._name = f"ahpd-terminal-{uuid4().hex[:12]}"
         self._seq = 0
         self._put, self._take = trio.open_memory_channel[str | None](math.inf)
+        self._peer: Peer | None = None
         #: Why it is over, and the exit code.
         self._end: tuple[str, int] | None = None
 
-    async def main(self, target: Target, running: Running) -> int:
-        from ahpd.client.rpc import ConnectionLost, Peer, RequestTimeout  # noqa: PLC0415
+    async def main(self) -> int:
+        from ahpd.client.rpc import ConnectionLost, RequestTimeout  # noqa: PLC0415
         from ahpd.protocol.errors import ProtocolError  # noqa: PLC0415
         from ahpd.transports.port import TransportClosed  # noqa: PLC0415
 
-        target.check()
+        self._target.check()
         try:
-            peer = Peer(await connector(running.nursery, target.address)(), self._notified)
-            running.nursery.start_soon(peer.run)
-            before = await self._hello(peer)
-            await self._use(peer, before)
+            await self._connect("", is_new=self._use.is_new)
+            await self._show()
         except ProtocolError as error:
             raise Refused(error.message) from error
         except (ConnectionLost, RequestTimeout, TransportClosed) as error:
@@ -99,43 +126,62 @@ class _Attached:
         click.echo(line(said), err=True)
         return code
 
-    async def _hello(self, peer: Peer) -> str:
-        """Begin to hear the terminal; what it has shown before."""
-        name = f"ahpd-terminal-{uuid4().hex[:12]}"
+    async def _connect(self, begin: str, *, is_new: bool = False) -> None:
+        """Hear the terminal on a new connection; what it has shown comes behind `begin`."""
+        from ahpd.client.rpc import Peer  # noqa: PLC0415
+
+        nursery = self._running.nursery
+        peer = Peer(await connector(nursery, self._target.address)(), self._notified)
+        nursery.start_soon(peer.run)
+        try:
+            await self._hear(peer, begin, is_new=is_new)
+            self._peer = peer
+        finally:
+            if self._peer is not peer:
+                peer.close("it is of no use")
+
+    async def _hear(self, peer: Peer, begin: str, *, is_new: bool) -> None:
         await self._ask(
             peer,
             "initialize",
             protocolVersions=["1.0.0"],
-            clientId=name,
+            clientId=self._name,
             channel="ahp-root://",
             initialSubscriptions=["ahp-root://"],
         )
-        if self._is_new:
-            claim = {"kind": "client", "clientId": name}
+        if is_new:
+            claim = {"kind": "client", "clientId": self._name}
             cwd = Path.cwd().as_uri()
             await self._ask(peer, "createTerminal", channel=self._uri, claim=claim, cwd=cwd)
-        found = await self._ask(peer, "subscribe", channel=self._uri)
-        state = found["snapshot"]["state"]
+
+        def show(found: Any) -> Any:
+            state = found["snapshot"]["state"]
+            if "lifecycle" in state:  # here, so that what comes next is shown next
+                parts = state["content"]
+                text = "".join(part.get("value") or part.get("output") or "" for part in parts)
+                self._put.send_nowait(begin + text)
+            return state
+
+        params = {"channel": self._uri}
+        state = await peer.request("subscribe", params, within=ANSWER_WITHIN, on_result=show)
         if "lifecycle" not in state:
             raise Unusable(f"{line(self._uri)} is no terminal")
         if state["lifecycle"]["status"] == "exited":
             self._over("the terminal has ended", exits.OK)
-        return "".join(part.get("value") or part.get("output") or "" for part in state["content"])
 
     async def _ask(self, peer: Peer, method: str, **params: Any) -> Any:
         return await peer.request(method, params, within=ANSWER_WITHIN)
 
-    async def _use(self, peer: Peer, before: str) -> None:
+    async def _show(self) -> None:
         import trio  # noqa: PLC0415
 
         from ahpd.cli import tty  # noqa: PLC0415
 
         with tty.raw():
-            await tty.write(before.encode())
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._type, peer)
-                nursery.start_soon(self._follow_size, peer)
-                nursery.start_soon(self._lost, peer)
+                nursery.start_soon(self._type)
+                nursery.start_soon(self._follow_size)
+                nursery.start_soon(self._stay)
                 async for text in self._take:
                     if text is None:
                         break
@@ -165,13 +211,47 @@ class _Attached:
         ):
             self._over("the terminal was disposed of", exits.OK)
 
-    async def _lost(self, peer: Peer) -> None:
-        await peer.ended.wait()
+    async def _stay(self) -> None:
+        """Come back as often as the connection is lost."""
+        while self._peer is not None:
+            await self._peer.ended.wait()
+            self._peer = None
+            if self._end is None:
+                leaves = chr(self._use.key[0] + 64).lower()
+                self._put.send_nowait(
+                    f"\r\n\x1b[0;7m the connection is lost; trying again, ctrl-{leaves} leaves "
+                    "\x1b[0m\r\n"
+                )
+                await self._come_back()
+
+    async def _come_back(self) -> None:
+        import random  # noqa: PLC0415
+
+        import trio  # noqa: PLC0415
+
+        from ahpd.cli import tty  # noqa: PLC0415
+        from ahpd.client.backoff import Backoff  # noqa: PLC0415
+        from ahpd.client.rpc import ConnectionLost, RequestTimeout  # noqa: PLC0415
+        from ahpd.protocol.errors import ProtocolError  # noqa: PLC0415
+        from ahpd.transports.port import TransportClosed  # noqa: PLC0415
+
+        with trio.move_on_after(self._use.reconnect):
+            for wait in Backoff(first=0.2, most=5.0).delays(random.Random()):
+                await trio.sleep(wait)
+                try:
+                    await self._connect(tty.ANEW)
+                except (ConnectionLost, RequestTimeout, TransportClosed):
+                    continue
+                except ProtocolError as error:
+                    self._over(f"the terminal is gone: {error.message}", exits.REFUSED)
+                else:
+                    self._tell_size()
+                return
         self._over("the connection is lost; the terminal goes on", exits.NO_DAEMON)
 
     # ---- from here ------------------------------------------------------------------------------
 
-    async def _type(self, peer: Peer) -> None:
+    async def _type(self) -> None:
         from codecs import getincrementaldecoder  # noqa: PLC0415
 
         from ahpd.cli import tty  # noqa: PLC0415
@@ -179,30 +259,34 @@ class _Attached:
         decoder = getincrementaldecoder("utf-8")(errors="replace")
         while True:
             keys = await tty.read()
-            mine, key, _ = keys.partition(self._key)
+            mine, key, _ = keys.partition(self._use.key)
             text = decoder.decode(mine)
             if text:
-                self._dispatch(peer, {"type": "terminal/input", "data": text})
+                self._dispatch({"type": "terminal/input", "data": text})
             if key or not keys:
-                await peer.drain()
+                if self._peer is not None:
+                    await self._peer.drain()
                 self._over("left; the terminal goes on", exits.OK)
                 return
 
-    async def _follow_size(self, peer: Peer) -> None:
+    async def _follow_size(self) -> None:
         import trio  # noqa: PLC0415
 
+        with trio.open_signal_receiver(signal.SIGWINCH) as signals:
+            self._tell_size()
+            async for _ in signals:
+                self._tell_size()
+
+    def _tell_size(self) -> None:
         from ahpd.cli import tty  # noqa: PLC0415
 
-        if self._keep_size:
-            return
-        with trio.open_signal_receiver(signal.SIGWINCH) as signals:
-            while True:
-                cols, rows = tty.size()
-                self._dispatch(peer, {"type": "terminal/resized", "cols": cols, "rows": rows})
-                await anext(signals)
+        if not self._use.keep_size:
+            cols, rows = tty.size()
+            self._dispatch({"type": "terminal/resized", "cols": cols, "rows": rows})
 
-    def _dispatch(self, peer: Peer, action: dict[str, Any]) -> None:
+    def _dispatch(self, action: dict[str, Any]) -> None:
+        """To the terminal, if there is a connection: what was typed without one is not sent."""
         self._seq += 1
-        if peer.lost is None:
+        if self._peer is not None and self._peer.lost is None:
             params = {"channel": self._uri, "clientSeq": self._seq, "action": action}
-            peer.notify("dispatchAction", params)
+            self._peer.notify("dispatchAction", params)

@@ -18,6 +18,8 @@ _SANE = (
     "\x1b[?1049l\x1b[?25h\x1b[0m\x1b[r\x1b[?1l\x1b>\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l"
     "\x1b[?2004l\x1b[>4;0m"
 )
+#: What makes it sane and empty, for a screen that is drawn anew.
+ANEW = f"{_SANE}\x1b[H\x1b[2J"
 #: Bytes that are written between two looks at whether the terminal takes more.
 _PORTION = 1024
 

@@ -17,6 +17,20 @@ from actors.rules.names import is_provider_name
 
 #: Names of log levels, from the most to the least talkative.
 LEVELS = ("debug", "info", "warning", "error")
+#: What log lines come from, and what that says; a level may be set for each alone.
+SUBSYSTEMS: Mapping[str, str] = {
+    "agents": "what agents do, and the runs of their turns",
+    "agents.acp": "programs that speak ACP, and all that they say on standard error",
+    "connections": "clients: who comes, who goes, what fails for them",
+    "daemon": "the process itself",
+    "inspection": "who looks inside",
+    "journal": "what is kept, and what cannot be",
+    "resources": "files, and watches on them",
+    "telemetry": "what is sent to a collector",
+    "transports": "sockets",
+    "tree": "supervision: starts, crashes, restarts",
+    "wire": "captures",
+}
 
 _MIB = 1 << 20
 
@@ -37,6 +51,11 @@ def _whole(default: int, least: int, most: int, unit: str) -> Any:
     return _setting(default, expected, lambda value: least <= value <= most)
 
 
+def _one_of(default: str, *words: str) -> Any:
+    expected = "one of " + ", ".join(f'"{word}"' for word in words)
+    return _setting(default, expected, lambda value: value in words)
+
+
 def _no_limit(default: float) -> Any:
     expected = "a number of seconds from 0 (without a limit) to 86400"
     return _setting(default, expected, lambda value: 0 <= value <= 86_400)
@@ -46,6 +65,10 @@ def _seconds(default: float, most: float = 86_400.0) -> Any:
     return _setting(
         default, f"a number of seconds over 0, at most {most:g}", lambda value: 0 < value <= most
     )
+
+
+#: Keys of an agent that mean nothing to a script.
+_OF_PROGRAMS = ("command", "env", "tokens", "auth_method", "files")
 
 
 @attrs.frozen
@@ -62,6 +85,14 @@ class AgentConfig:
     command: tuple[str, ...] = _setting((), "a program and its arguments", bool)
     #: What is added to the environment that it runs in. It may hold secrets.
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    #: Into which variable the token goes that a client hands over for a resource.
+    tokens: Mapping[str, str] = attrs.field(factory=dict)
+    #: The way that it is to sign in by, one of its own.
+    auth_method: str | None = _setting(None, "the id of a way to sign in", bool)
+    #: Whether the host runs commands for it, on terminals of the session.
+    terminals: bool = True
+    #: Whether the host reads and writes files for it, in the chat's folders.
+    files: bool = False
 
     @property
     def fault(self) -> tuple[str, str] | None:
@@ -70,9 +101,9 @@ class AgentConfig:
             return "command", "the program to run, as an array of strings"
         if self.kind == "acp" and self.script is not None:
             return "script", "a key that goes with the kind: no script"
-        if self.kind == "scripted" and (self.command or self.env):
-            key = "command" if self.command else "env"
-            return key, 'a key that goes with the kind, which is "scripted"'
+        for key in _OF_PROGRAMS if self.kind == "scripted" else ():
+            if getattr(self, key):
+                return key, 'a key that goes with the kind, which is "scripted"'
         return None
 
 
@@ -114,6 +145,10 @@ class LimitsConfig:
     request_seconds: float = _seconds(30.0)
     #: Requests of one connection that may be open at a time; more wait unread.
     open_requests: int = _whole(256, 1, 100_000, "requests")
+    #: Milliseconds in which an agent's text that follows other text may be gathered.
+    delta_window_ms: float = _setting(
+        0.0, "a number of milliseconds from 0 to 1000", lambda value: 0 <= value <= 1000
+    )
     #: Turns in one page of older ones.
     page_turns: int = _whole(50, 1, 100_000, "turns")
     #: Seconds after which a session is ended that nobody ever used or hears; none: never.
@@ -136,12 +171,30 @@ class LimitsConfig:
 
 @attrs.frozen
 class LogConfig:
-    """``[log]``: what is written to standard error."""
+    """``[log]``: what is written about what happens, and where."""
 
     #: The least important level that is written.
-    level: str = _setting(
-        "info", "one of " + ", ".join(f'"{level}"' for level in LEVELS), lambda v: v in LEVELS
+    level: str = _one_of("info", *LEVELS)
+    #: The same for single subsystems, in place of `level`.
+    levels: Mapping[str, str] = attrs.field(
+        factory=dict,
+        metadata={
+            "expected": f"levels ({', '.join(LEVELS)}) by subsystem ({', '.join(SUBSYSTEMS)})",
+            "fits": lambda value: (
+                value.keys() <= SUBSYSTEMS.keys() and set(value.values()) <= set(LEVELS)
+            ),
+        },
     )
+    #: How a line looks: for people, or as a JSON object.
+    format: str = _one_of("text", "text", "json")
+    #: Where lines go instead of standard error, from the folder of the configuration file.
+    file: str | None = _setting(None, "the name of a file", bool)
+    #: Bytes after which the log file is moved aside: that one, or the background daemon's.
+    max_bytes: int = _whole(10 * _MIB, 1024, 1 << 40, "bytes")
+    #: How many that were moved aside are kept.
+    keep: int = _whole(5, 0, 1000, "files")
+    #: Reports on crashes that are kept in the state folder; 0: none are written.
+    crash_reports: int = _whole(50, 0, 100_000, "files")
 
 
 @attrs.frozen
@@ -150,9 +203,7 @@ class JournalConfig:
 
     #: What a change that clients were told of is safe from: "process", a killed process, and within
     #: a second a loss of power; "power", a loss of power, at the cost of a disk's sync each time.
-    durability: str = _setting(
-        "process", 'one of "process", "power"', lambda value: value in ("process", "power")
-    )
+    durability: str = _one_of("process", "process", "power")
 
 
 @attrs.frozen
@@ -165,12 +216,19 @@ class Config:
     port: int = _whole(9187, 0, 65_535, "a TCP port")
     #: Folders whose files clients may ask for; none: the one the host was started in.
     path: tuple[str, ...] = ()
+    #: What comes of a client's request for files outside those: "ask", whoever runs the host is
+    #: asked (`ahpd grant`); "allow", it is given; "deny", it is not.
+    grants: str = _setting(
+        "ask", 'one of "ask", "allow", "deny"', lambda v: v in ("ask", "allow", "deny")
+    )
     #: Names besides those of loopback by which browsers may call this machine (``Host``).
     allowed_hosts: tuple[str, ...] = ()
     #: Pages besides the editor's that may connect (``Origin``), as ``https://example.org``.
     allowed_origins: tuple[str, ...] = ()
     #: Agents by name, in the order in which they are offered; none: ``demo``, the built-in script.
     agents: Mapping[str, AgentConfig] = attrs.field(factory=dict)
+    #: Whether known agents that are installed are offered besides.
+    find_agents: bool = _setting(True, "true or false", lambda value: isinstance(value, bool))
     limits: LimitsConfig = attrs.field(factory=LimitsConfig)
     journal: JournalConfig = attrs.field(factory=JournalConfig)
     log: LogConfig = attrs.field(factory=LogConfig)

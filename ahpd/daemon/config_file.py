@@ -74,7 +74,11 @@ def _from_folder(config: Config, folder: Path) -> Config:
         return attrs.evolve(agent, script=script, command=(*program, *agent.command[1:]))
 
     agents = {name: placed(agent) for name, agent in config.agents.items()}
-    return attrs.evolve(config, agents=agents, path=tuple(at(each) for each in config.path))
+    log = config.log
+    if log.file is not None:
+        log = attrs.evolve(log, file=at(log.file))
+    path = tuple(at(each) for each in config.path)
+    return attrs.evolve(config, agents=agents, path=path, log=log)
 
 
 # --- structuring: cattrs finds the hook of each type, the hook says precisely what does not fit ---
@@ -85,8 +89,10 @@ def _converter() -> cattrs.Converter:
     # Not cattrs' own validation: it collects what is wrong in groups, and one sentence will do.
     made = cattrs.Converter(detailed_validation=False)
     made.register_structure_hook(str, _exactly("a string", str))
+    made.register_structure_hook(bool, _exactly("true or false", bool))
     made.register_structure_hook(int, _exactly("a whole number", int))
     made.register_structure_hook(float, _number)
+    made.register_structure_hook(bool, _exactly("true or false", bool))
     made.register_structure_hook_func(lambda hint: hint == (str | None), _exactly("a string", str))
     made.register_structure_hook_func(lambda hint: hint == tuple[str, ...], _texts)
     made.register_structure_hook_func(_is_mapping, functools.partial(_agents, made))

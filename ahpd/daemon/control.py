@@ -5,25 +5,36 @@ before `initialize` too, and while the journal fails; on every other transport t
 methods.
 
 * ``x-ahpd/status`` -> ``{"connections": n, "parked": [path, ...], "sessions": n, "journal":
-  {"failing": why or null, "waitingBytes": n}}``
+  {"failing": why or null, "waitingBytes": n}, "crashes": [{"path", "at", "text", "file"}]}``
 * ``x-ahpd/channels`` -> the URIs of the channels that are loaded, and are kept in the journal.
 * ``x-ahpd/restartActor`` ``{"path": p}`` -> ``null`` once the actor at `p` is up again; -32008 when
   there is none, -32603 when it did not come up.
+* ``x-ahpd/logLevels`` -> ``{"levels": {subsystem: level, ...}}``; with ``{"subsystem": s, "level":
+  l}`` it is set before, until the process ends; -32602 when there is no such thing.
+* ``x-ahpd/grants`` -> ``{"grants": "ask", "allow" or "deny", "given": [{"uri", "read", "write"}],
+  "asked": [{"uri", "clientId", "read", "write"}]}``: see `actors.grants`.
+* ``x-ahpd/grant`` ``{"uri": u, "read": b, "write": b}`` -> ``{"uri": where that really is}``, which
+  is served from now on, or with neither of the two no more; -32008 when it was not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import trio
+from msgspec.structs import asdict
 
+from actors.grants import MOST_GIVEN, USES
 from actors.host import Host
 from actors.recording import is_kept
+from ahpd.daemon.logs import Log
+from ahpd.daemon.observing import Observer
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import BadFrame, Request, failure, parse, success
 from ahpd.protocol.model import JSON
+from ahpd.protocol.uris import URI
 from ahpd.transports.linestream import TOO_BIG
 from ahpd.transports.port import Transport, TransportClosed
 from supervisors import ChildInfo, NoSuchChild, SupervisorsError, System
@@ -33,6 +44,9 @@ PREFIX = "x-ahpd/"
 STATUS = PREFIX + "status"
 RESTART_ACTOR = PREFIX + "restartActor"
 CHANNELS = PREFIX + "channels"
+LOG_LEVELS = PREFIX + "logLevels"
+GRANTS = PREFIX + "grants"
+GRANT = PREFIX + "grant"
 #: Asked of the connection by this module alone: what was asked before has been answered.
 _SETTLED = PREFIX + "settled"
 
@@ -51,11 +65,18 @@ class PrivateTransport:
     answered: a request of its own follows the peer's last one, and the answer is waited for.
     """
 
-    def __init__(self, inner: Transport, system: System, host: Host | None = None) -> None:
+    def __init__(
+        self,
+        inner: Transport,
+        system: System,
+        host: Host | None = None,
+        observer: Observer | None = None,
+    ) -> None:
         self.peer = inner.peer
         self._inner = inner
         self._system = system
         self._host = host
+        self._observer = observer
         self._sending = trio.Lock()
         #: The peer ended its stream; None while it has not.
         self.end: TransportClosed | None = None
@@ -120,7 +141,7 @@ class PrivateTransport:
         if not isinstance(request, Request) or not request.method.startswith(PREFIX):
             return False
         try:
-            result = await answer(self._system, self._host, request)
+            result = await answer(self._system, self._host, request, self._observer)
         except ProtocolError as error:
             reply = failure(request.id, error)
         else:
@@ -133,19 +154,31 @@ def _is_marked(text: bytes | str) -> bool:
     return PREFIX in text if isinstance(text, str) else _MARK in text
 
 
-async def answer(system: System, host: Host | None, request: Request) -> JSON:
+async def answer(
+    system: System, host: Host | None, request: Request, observer: Observer | None = None
+) -> JSON:
     """The result of a private request. A checkpoint. Raises `ProtocolError`."""
     await trio.lowlevel.checkpoint()
     if request.method == STATUS:
-        return {**_status(system), **(_facts(host) if host is not None else {})}
+        return {
+            **_status(system),
+            **(_facts(host) if host is not None else {}),
+            **(_crashes(observer) if observer is not None else {}),
+        }
     if request.method == CHANNELS and host is not None:
         return [uri for uri, channel in host.ledger.channels.items() if is_kept(channel)]
+    if request.method == GRANTS and host is not None:
+        return {"grants": host.settings.grants, **host.grants.told()}
+    if request.method == GRANT and host is not None:
+        return {"uri": await _grant(host, request.params)}
     if request.method == RESTART_ACTOR:
         path = request.params.get("path")
         if not isinstance(path, str):
             raise ProtocolError(ErrorCode.INVALID_PARAMS, f"{RESTART_ACTOR}: path: no text")
         await _restart(system, path)
         return None
+    if request.method == LOG_LEVELS and observer is not None:
+        return _log_levels(observer.log, request)
     raise ProtocolError(
         ErrorCode.METHOD_NOT_FOUND, f"the method {request.method} is not served here"
     )
@@ -167,6 +200,42 @@ def _facts(host: Host) -> dict[str, JSON]:
         "sessions": len(host.catalogue or ()),
         "journal": {"failing": ledger.failing, "waitingBytes": ledger.room.taken},
     }
+
+
+def _crashes(observer: Observer) -> dict[str, JSON]:
+    return {"crashes": [asdict(each) for each in observer.crashes.latest]}
+
+
+def _log_levels(log: Log, request: Request) -> JSON:
+    name, level = request.params.get("subsystem"), request.params.get("level")
+    if name is not None or level is not None:
+        if not isinstance(name, str) or not isinstance(level, str):
+            raise ProtocolError(
+                ErrorCode.INVALID_PARAMS, f"{LOG_LEVELS}: subsystem and level: no texts"
+            )
+        try:
+            log.set_level(name, level)
+        except ValueError as error:
+            raise ProtocolError(ErrorCode.INVALID_PARAMS, str(error)) from None
+    return {"levels": dict(log.levels)}
+
+
+async def _grant(host: Host, params: Mapping[str, JSON]) -> URI:
+    uri = params.get("uri")
+    uses = [use for use in USES if params.get(use) is True]
+    if not isinstance(uri, str):
+        raise ProtocolError(ErrorCode.INVALID_PARAMS, f"{GRANT}: uri: no text")
+    if host.resources is None:
+        raise ProtocolError(ErrorCode.NOT_FOUND, "this host has no files")
+    place = await host.resources.place(uri)
+    if uses:
+        if not host.grants.give(place, uses, uri):
+            raise ProtocolError(
+                ErrorCode.PERMISSION_DENIED, f"there are {MOST_GIVEN} grants already; take one back"
+            )
+    elif not host.grants.take_back(place, uri):
+        raise ProtocolError(ErrorCode.NOT_FOUND, f"{place} was not granted")
+    return place
 
 
 async def _restart(system: System, path: str) -> None:

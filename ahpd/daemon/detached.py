@@ -19,8 +19,6 @@ import attrs
 from ahpd.daemon.errors import StateError
 from ahpd.daemon.state import Endpoint, StateFolder, read_json
 
-#: A log larger than this (bytes) is moved aside before the next daemon writes to it.
-LOG_BYTES = 10 << 20
 #: How much of a failed daemon's log is shown, in bytes.
 TAIL_BYTES = 2000
 
@@ -115,15 +113,10 @@ def _spawn(
 
 
 def _log_size(log: Path) -> int:
-    """How long the log is; one that is too long is moved aside first."""
     try:
-        size = log.stat().st_size
-        if size > LOG_BYTES:
-            log.replace(log.with_name(log.name + ".1"))
-            return 0
+        return log.stat().st_size
     except FileNotFoundError:
         return 0
-    return size
 
 
 def _tail(log: Path, begin: int) -> str:

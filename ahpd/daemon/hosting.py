@@ -54,16 +54,18 @@ def build_host(
         watches=limits.watches,
         request_within=limits.request_seconds,
         open_requests=limits.open_requests,
+        delta_window=limits.delta_window_ms / 1000.0,
         page=limits.page_turns,
         drafts_after=limits.draft_seconds,
         terminals=limits.terminals,
         scrollback=limits.terminal_scrollback,
         terminal_input_bytes=limits.terminal_input_bytes,
         served=tuple(folder_uri(path) for path in paths),
+        grants=config.grants,
         version=__version__,
     )
     host = make_host(
-        build_agents(config.agents, mark),
+        build_agents(config.agents, mark, found=_found(config)),
         wall=time.time,
         steady=time.monotonic,
         seed=seed,
@@ -85,19 +87,40 @@ def build_host(
     return host
 
 
-def build_agents(agents: Mapping[str, AgentConfig], mark: str | None = None) -> list[Agent]:
-    """The agents by name; the built-in one when there are none. Raises `ConfigError`."""
-    wanted = agents or {BUILTIN_NAME: AgentConfig()}
+def build_agents(
+    agents: Mapping[str, AgentConfig],
+    mark: str | None = None,
+    found: Mapping[str, AgentConfig] | None = None,
+) -> list[Agent]:
+    """The agents by name, the built-in one when there are none, and then those that were found.
+
+    Raises `ConfigError`.
+    """
+    wanted = {**(agents or {BUILTIN_NAME: AgentConfig()}), **(found or {})}
     return [_agent(name, agent, mark) for name, agent in wanted.items()]
+
+
+def _found(config: Config) -> Mapping[str, AgentConfig]:
+    if not config.find_agents:
+        return {}
+    from ahpd.daemon.agents import found_agents  # noqa: PLC0415 - only when it is wanted
+
+    return found_agents(config.agents)
 
 
 def _agent(name: str, agent: AgentConfig, mark: str | None) -> Agent:
     if agent.kind == "scripted":
         return ScriptedAgent(name, _script(name, agent))
-    from ahpd.agents.acp.agent import MARK, AcpAgent  # noqa: PLC0415 - only with such an agent
+    from ahpd.agents.acp.agent import MARK, AcpAgent, Options  # noqa: PLC0415 - only with one
 
     marks = {} if mark is None else {MARK: mark}
-    return AcpAgent(name, agent.command, {**agent.env, **marks}, __version__)
+    options = Options(
+        variables=agent.tokens,
+        auth_method=agent.auth_method,
+        terminals=agent.terminals,
+        files=agent.files,
+    )
+    return AcpAgent(name, agent.command, {**agent.env, **marks}, __version__, options=options)
 
 
 def _script(name: str, agent: AgentConfig) -> Script | None:
@@ -117,13 +140,20 @@ class _Terminals:
     def __init__(self) -> None:
         self._made: Terminals | None = None
 
+    def tells(self) -> bool:
+        """See the port."""
+        return self._real().tells()
+
     async def spawn(self, spawn: Spawn) -> Terminal:
         """See the port."""
+        return await self._real().spawn(spawn)
+
+    def _real(self) -> Terminals:
         if self._made is None:
             from ahpd.terminals.pty import PtyTerminals  # noqa: PLC0415
 
             self._made = PtyTerminals()
-        return await self._made.spawn(spawn)
+        return self._made
 
 
 def folder_uri(path: Path) -> URI:

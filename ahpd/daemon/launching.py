@@ -95,6 +95,7 @@ def _with_flags(config: Config, flags: Flags) -> Config:
         changes["port"] = _checked("port", flags.port, "--port")
     if flags.agents:
         changes["agents"] = dict(_agents(flags.agents))
+        changes["find_agents"] = False  # those are meant, and no others
     if flags.log_level is not None:
         log = attrs.fields(type(config.log)).level
         changes["log"] = attrs.evolve(config.log, level=_check(log, flags.log_level, "--log-level"))
@@ -128,13 +129,19 @@ def _agents(texts: Iterable[str]) -> Iterator[tuple[str, AgentConfig]]:
 
 
 def _command(text: str) -> tuple[str, ...]:
-    """A command line as a shell splits it; a program named by a path is taken from here."""
+    """A command line as a shell splits it."""
     import shlex  # noqa: PLC0415 - only with such an agent
 
     try:
-        program, *arguments = shlex.split(text)
+        words = shlex.split(text)
     except ValueError as error:
         raise ConfigError(f"--agent: expected a command, got {text}: {error}") from None
+    return place_program(words)
+
+
+def place_program(command: Sequence[str]) -> tuple[str, ...]:
+    """A command whose program, when it is named by a path, is named by a whole one."""
+    program, *arguments = command
     if "/" in program:
         program = str(Path(program).expanduser().absolute())
     return (program, *arguments)

@@ -18,6 +18,7 @@ import trio
 from actors.connection import serve_connection
 from actors.host import Host
 from ahpd.daemon.control import PrivateTransport
+from ahpd.daemon.observing import Observer
 from ahpd.daemon.running import Boot, Wrap
 from ahpd.daemon.state import Endpoint, read_json, write_private
 from ahpd.transports import unix, websocket
@@ -118,8 +119,8 @@ class UnixListener(_Refuser):
 
     kind = "listener"
 
-    def __init__(self, host: Host, path: Path, limit: int, wrap: Wrap, boot: Boot) -> None:
-        self._host = host
+    def __init__(self, observer: Observer, path: Path, limit: int, wrap: Wrap, boot: Boot) -> None:
+        self._observer = observer
         self._path = path
         self._limit = limit
         self._wrap = wrap
@@ -135,8 +136,9 @@ class UnixListener(_Refuser):
         """Helper: until the actor ends."""
 
         async def handler(transport: Transport) -> None:
-            private = PrivateTransport(self._wrap(transport), self.system, self._host)
-            await serve_connection(self.system, self._host, private)
+            host = self._observer.host
+            private = PrivateTransport(self._wrap(transport), self.system, host, self._observer)
+            await serve_connection(self.system, host, private)
 
         try:
             await unix.serve_unix(handler, self._path, limit=self._limit, task_status=started)

@@ -8,17 +8,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import trio
 from msgspec import Struct
 
 from actors.connection import serve_connection
-from actors.host import Host
-from ahpd.daemon import logs
 from ahpd.daemon.control import PrivateTransport
 from ahpd.daemon.errors import HostFailed, PeerBroke
 from ahpd.daemon.hosting import build_host
+from ahpd.daemon.inherited import catch_what_is_ignored
 from ahpd.daemon.launch import Launch
+from ahpd.daemon.observing import Observer, open_log
 from ahpd.daemon.running import (
     Boot,
     Wrap,
@@ -53,8 +54,10 @@ class StdioListener(Actor[None]):
 
     kind = "listener"
 
-    def __init__(self, host: Host, transport: Transport, wrap: Wrap, outcome: Outcome) -> None:
-        self._host = host
+    def __init__(
+        self, observer: Observer, transport: Transport, wrap: Wrap, outcome: Outcome
+    ) -> None:
+        self._observer = observer
         self._transport = transport
         self._wrap = wrap
         self._outcome = outcome
@@ -65,8 +68,9 @@ class StdioListener(Actor[None]):
 
     async def _serve(self) -> None:
         """Helper: until the connection is over, which ends the host."""
-        private = PrivateTransport(self._wrap(self._transport), self.system, self._host)
-        await serve_connection(self.system, self._host, private)
+        host = self._observer.host
+        private = PrivateTransport(self._wrap(self._transport), self.system, host, self._observer)
+        await serve_connection(self.system, host, private)
         end = private.end
         self._outcome.ended_by_peer = end is not None
         if end is not None and end.code == TOO_BIG:
@@ -82,12 +86,14 @@ def serve_stdio(launch: Launch, read_fd: int, write_fd: int) -> str:
     What it asked for in order is answered first. Raises as `serve`, `HostFailed` when its
     connection ended because of an error here, and `PeerBroke` when it ended because of what came.
     """
-    logs.set_up(launch.config.log.level)
+    catch_what_is_ignored()
+    log = open_log(launch.config)
     with ExitStack() as stack:
         journal, kept = stack.enter_context(_journal(launch))
         host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch), kept=kept)
-        wrap = stack.enter_context(captured(launch))
-        return trio.run(_run_stdio, launch, host, journal, wrap, (read_fd, write_fd))
+        wrap = stack.enter_context(captured(launch, log.redact))
+        observer = Observer(log, host, launch.config, reports=_reports(launch))
+        return trio.run(_run_stdio, launch, observer, journal, wrap, (read_fd, write_fd))
 
 
 @contextmanager
@@ -104,13 +110,22 @@ def _journal(launch: Launch) -> Iterator[tuple[Journal, Kept]]:
         yield both
 
 
+def _reports(launch: Launch) -> Path | None:
+    """Where crash reports go: nowhere without a state folder."""
+    if launch.state_dir is None:
+        return None
+    from ahpd.daemon.state import StateFolder  # noqa: PLC0415 - seldom wanted
+
+    return StateFolder(launch.state_dir).crashes
+
+
 async def _run_stdio(
-    launch: Launch, host: Host, journal: Journal, wrap: Wrap, fds: tuple[int, int]
+    launch: Launch, observer: Observer, journal: Journal, wrap: Wrap, fds: tuple[int, int]
 ) -> str:
     outcome = Outcome()
     transport = fd_transport(*fds, limit=launch.config.limits.message_bytes)
-    stdio = listener_spec("stdio", StdioListener, host, transport, wrap, outcome)
-    reason = await run_host(launch, host, journal, Boot(), listeners_spec(stdio))
+    stdio = listener_spec("stdio", StdioListener, observer, transport, wrap, outcome)
+    reason = await run_host(launch, observer, journal, Boot(), listeners_spec(stdio))
     if not outcome.ended_by_peer and not reason.startswith("SIG"):
         raise HostFailed("the connection failed inside the host")
     if outcome.broken is not None:

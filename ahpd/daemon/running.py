@@ -13,13 +13,13 @@ import trio
 from msgspec import Struct
 
 from actors.caretaker import Caretaker
-from actors.host import Host
 from actors.tree import tree
-from ahpd.daemon import logs
 from ahpd.daemon.errors import CannotServe, ConfigError, HostFailed, JournalUnusable
 from ahpd.daemon.launch import Launch
+from ahpd.daemon.observing import Observer
 from ahpd.journal.port import Journal
 from ahpd.transports.port import Transport
+from ahpd.transports.redaction import Redactor
 from supervisors import (
     Actor,
     Backoff,
@@ -49,17 +49,19 @@ class Boot(Struct, eq=False):
 
 
 async def run_host(
-    launch: Launch, host: Host, journal: Journal, boot: Boot, *more: ChildSpec
+    launch: Launch, observer: Observer, journal: Journal, boot: Boot, *more: ChildSpec
 ) -> str:
-    """Run `host` with `more` children until it is stopped; gives the reason. For the main thread.
+    """Run the observed host with `more` children until it is stopped; gives the reason.
 
+    For the main thread.
     Raises `CannotServe` when one of them said in `boot` why it could not start, `JournalUnusable`
     when that happened on the way, else `HostFailed`.
     """
+    host = observer.host
     caretaker = Caretaker(host)
 
     def report(report: Report) -> None:
-        logs.log_report(report)
+        observer(report)
         try:
             caretaker(report)
         except Exception:  # noqa: BLE001 - a sink that raises is not called again
@@ -72,7 +74,7 @@ async def run_host(
             signals=True,
             seed=new_seed(),
             report=report,
-            task_status=_Attach(caretaker),
+            task_status=_Attach(caretaker, observer),
         )
     except GaveUp as error:
         raise HostFailed(f"the host gave up: {error}") from error
@@ -84,18 +86,20 @@ async def run_host(
 
 
 class _Attach(trio.TaskStatus[System]):
-    """Hands the running tree to the caretaker."""
+    """Hands the running tree to whoever looks after it."""
 
-    def __init__(self, caretaker: Caretaker) -> None:
+    def __init__(self, caretaker: Caretaker, observer: Observer) -> None:
         self._caretaker = caretaker
+        self._observer = observer
 
     def started(self, value: System | None = None) -> None:
         assert value is not None
         self._caretaker.attach(value)
+        self._observer.attach(value)
 
 
 @contextmanager
-def captured(launch: Launch) -> Iterator[Wrap]:
+def captured(launch: Launch, redact: Redactor) -> Iterator[Wrap]:
     """What is put around each connection's transport: a capture, when one is wanted."""
     if launch.wire is None:
         yield lambda transport: transport
@@ -105,7 +109,7 @@ def captured(launch: Launch) -> Iterator[Wrap]:
     with ExitStack() as stack:
         try:
             limit = launch.config.limits.wire_bytes
-            capture = stack.enter_context(capturing(launch.wire, limit=limit))
+            capture = stack.enter_context(capturing(launch.wire, limit=limit, redact=redact))
         except OSError as error:
             raise ConfigError(f"--wire: {launch.wire}: {error.strerror}") from None
         yield capture.tap

@@ -9,11 +9,10 @@ import sys
 
 import trio
 
-from actors.host import Host
 from ahpd import __version__
-from ahpd.daemon import logs
 from ahpd.daemon.errors import CannotServe, ConfigError
 from ahpd.daemon.hosting import build_host
+from ahpd.daemon.inherited import catch_what_is_ignored
 from ahpd.daemon.keeping import journal_in
 from ahpd.daemon.launch import Launch
 from ahpd.daemon.listeners import (
@@ -24,6 +23,7 @@ from ahpd.daemon.listeners import (
     UnixListener,
     WebSocketListener,
 )
+from ahpd.daemon.observing import Observer, open_log
 from ahpd.daemon.running import (
     Boot,
     Wrap,
@@ -49,13 +49,13 @@ def serve(launch: Launch) -> str:
     """
     # What a process that hangs is doing: kill -USR1 has it print the stacks of all threads.
     faulthandler.register(signal.SIGUSR1)
+    catch_what_is_ignored()
     folder = StateFolder(launch.state_dir or default_folder())
     with folder.held() as was_killed:
         token = _token(launch, folder)
-        logs.set_up(
-            launch.config.log.level, lambda text: auth.redact(text).replace(token or "\0", "***")
-        )
-        with journal_in(folder, launch.config) as (journal, kept), captured(launch) as wrap:
+        log = open_log(launch.config, token=token, home=folder.log)
+        wants_capture = captured(launch, log.redact)
+        with journal_in(folder, launch.config) as (journal, kept), wants_capture as wrap:
             mark = str(folder.path.resolve())
             host = build_host(
                 launch.config,
@@ -67,7 +67,9 @@ def serve(launch: Launch) -> str:
             if was_killed:
                 _end_leftovers(mark)
             _remember(launch, folder)
-            return trio.run(_Daemon(launch, folder, host, token, journal=journal, wrap=wrap).run)
+            observer = Observer(log, host, launch.config, reports=folder.crashes)
+            daemon = _Daemon(launch, folder, observer, token, journal=journal, wrap=wrap)
+            return trio.run(daemon.run)
 
 
 def _remember(launch: Launch, folder: StateFolder) -> None:
@@ -112,16 +114,17 @@ class _Daemon:
         self,
         launch: Launch,
         folder: StateFolder,
-        host: Host,
+        observer: Observer,
         token: str | None,
         *,
         journal: Journal,
         wrap: Wrap,
     ) -> None:
-        config = launch.config
+        config, host = launch.config, observer.host
         self._launch = launch
         self._folder = folder
         self._host = host
+        self._observer = observer
         self._journal = journal
         self._token = token
         self._wrap = wrap
@@ -146,7 +149,7 @@ class _Daemon:
         unix = listener_spec(
             "unix",
             UnixListener,
-            self._host,
+            self._observer,
             self._folder.socket,
             config.limits.message_bytes,
             self._wrap,
@@ -164,7 +167,7 @@ class _Daemon:
         announcer = ChildSpec("announcer", Announcer, (announcement,))
         return await run_host(
             self._launch,
-            self._host,
+            self._observer,
             self._journal,
             self._boot,
             listeners_spec(websocket, unix, look),

@@ -13,6 +13,7 @@ was killed never matters.
 | `look.sock` | the socket of `ahpd ps` and `ahpd attach` |
 | `endpoint.json` | `url`, `unix`, `pid`, `version`, `started`: while clients are taken |
 | `launch.json` | `arguments` and `folder` of the last start, for ``ahpd restart`` |
+| `crashes` | a folder with reports on actors that crashed |
 | `daemon.log` | what a daemon started by ``ahpd start`` says |
 """
 
@@ -94,6 +95,11 @@ class StateFolder:
     def launch(self) -> Path:
         """See the module."""
         return self.path / "launch.json"
+
+    @property
+    def crashes(self) -> Path:
+        """See the module."""
+        return self.path / "crashes"
 
     @property
     def log(self) -> Path:

@@ -116,6 +116,7 @@ class _Looking:
             row["lastCrash"] = {
                 "text": how_it_ended(last),
                 "agoSeconds": round(self._now - last.at, 3),
+                "report": self._host.crash_report(seen.path),
             }
         return row
 

@@ -49,8 +49,8 @@ T = TypeVar("T")
 #: Runs a blocking function to its end, elsewhere.
 Runner = Callable[[Callable[[], T]], Awaitable[T]]
 
-#: Bytes of envelopes in a batch that is committed without a thread.
-SMALL = 32 << 10
+#: Bytes of envelopes in a batch that is committed without a thread: about a millisecond's worth.
+SMALL = 512 << 10
 #: Seconds that this may take; when as many as `SLOW_ONES` took longer, one after the other, it is
 #: not done again for `SLOW_FOR` seconds.
 SLOW, SLOW_ONES, SLOW_FOR = 0.02, 3, 10.0
@@ -168,7 +168,8 @@ class SqliteJournal:
         """See the port."""
         if not self._is_small(batch):
             return await self._run(partial(self._write, batch))  # type: ignore[no-any-return]
-        await trio.lowlevel.checkpoint()
+        # No turn of the scheduler: an echo waits for this. The sequencer has its turns after it.
+        await trio.lowlevel.checkpoint_if_cancelled()
         began = time.monotonic()
         try:
             return self._write(batch)

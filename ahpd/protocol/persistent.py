@@ -60,6 +60,31 @@ class Text:
             self._joined = "".join(self._chunks[: self._count])
         return self._joined
 
+    def first(self, count: int) -> str:
+        """Its first `count` characters, or all; costs as much as these."""
+        found: list[str] = []
+        for chunk in islice(self._chunks, self._count):
+            if count <= 0:
+                break
+            found.append(chunk[:count])
+            count -= len(chunk)
+        return "".join(found)
+
+    def without_first(self, count: int) -> Text:
+        """What comes after the first `count` characters; copies no more than one chunk."""
+        place = 0
+        while place < self._count and count >= len(self._chunks[place]):
+            count -= len(self._chunks[place])
+            place += 1
+        chunks = self._chunks[place : self._count] or [""]
+        chunks[0] = chunks[0][count:]
+        new: Text = object.__new__(Text)
+        new._chunks = chunks
+        new._count = len(chunks)
+        new._joined = None
+        new.length = sum(map(len, chunks))
+        return new
+
     def __len__(self) -> int:
         """Length in characters."""
         return self.length

@@ -10,16 +10,14 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
 
 from ahpd.protocol.connection import PermissionDeniedErrorData
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.resources import ResourceRequestParams
 from ahpd.protocol.uris import URI
 from ahpd.resources.jail import Astray, Folders, Spot, spot
+from ahpd.resources.port import Grant
 from ahpd.resources.uris import to_path
-
-Grant: TypeAlias = Literal["read", "write"]
 
 #: What an `errno` means to whoever asked, and in words where the system's are none for people.
 _CODES: dict[int, tuple[ErrorCode, str]] = {
@@ -72,14 +70,13 @@ class Access:
         """
         path = to_path(uri, self.method)
         with self.telling(uri, grant), spot(path, follow=follow, partial=partial) as found:
-            if not self.folders.holds(found.path):
+            if not self.folders.holds(found.path, grant):
                 raise self.denied(uri, grant)
             yield found
 
     def check_replaceable(self, uri: URI, found: Spot) -> None:
         """Refuse to remove or replace a folder that is served as such."""
-        above = found.path[: found.path.rindex(b"/")] or b"/"
-        if found.path == b"/" or not self.folders.holds(above):
+        if self.folders.is_as_a_whole(found.path):
             raise self.problem(
                 uri, "is served as a whole, and stays where it is", ErrorCode.PERMISSION_DENIED
             )
@@ -87,24 +84,28 @@ class Access:
     # ---- how it is told ----------------------------------------------------------------------
 
     @contextmanager
-    def telling(self, uri: URI, grant: Grant) -> Iterator[None]:
+    def telling(self, uri: URI, *grants: Grant) -> Iterator[None]:
         """What fails in the block is told about this URI."""
         try:
             yield
         except Astray as error:
             # What is outside is not told about, not even whether it is there.
-            if not self.folders.holds(error.path):
-                raise self.denied(uri, grant) from None
+            if not self.may(error.path, *grants):
+                raise self.denied(uri, *grants) from None
             raise self.failed(uri, error.code) from None
         except OSError as error:
             raise self.failed(uri, error.errno or errno.EIO) from None
 
-    def denied(self, uri: URI, grant: Grant) -> ProtocolError:
+    def may(self, path: bytes, *grants: Grant) -> bool:
+        """Whether a real path may be used in all these ways."""
+        return all(self.folders.holds(path, grant) for grant in grants)
+
+    def denied(self, uri: URI, *grants: Grant) -> ProtocolError:
         """R-13.2: with what would have to be granted."""
         request = ResourceRequestParams(
             uri=uri,
-            read=True if grant == "read" else None,
-            write=True if grant == "write" else None,
+            read=True if "read" in grants else None,
+            write=True if "write" in grants else None,
         )
         what = f"{self.method}: {shown(uri)} is outside the folders that are served here"
         data = PermissionDeniedErrorData(request=request).wire()

@@ -30,7 +30,7 @@ from ahpd.resources.access import Abandoned, Access
 from ahpd.resources.inotify import WatchLimit
 from ahpd.resources.jail import Folders, lineage, plain
 from ahpd.resources.locks import Locks
-from ahpd.resources.port import Found
+from ahpd.resources.port import Found, Grant, Served
 from ahpd.resources.threads import Threads
 from ahpd.resources.uris import to_path
 from ahpd.resources.watching import FolderWatch, Watching, no_room, target
@@ -64,72 +64,68 @@ class FileResources:
         self._watching = Watching()
         self._finder: Finder | None = None
 
-    async def request(self, params: ResourceRequestParams, folders: Sequence[URI]) -> None:
+    async def request(self, params: ResourceRequestParams, served: Served) -> None:
         """See `Resources`."""
-        write = params.write is True
         await self._run(
-            "resourceRequest", params.uri, folders,
-            lambda access: reading.request(access, params.uri, write=write),
-        )  # fmt: skip
+            "resourceRequest", params.uri, served, lambda access: reading.request(access, params)
+        )
 
-    async def read(self, params: ResourceReadParams, folders: Sequence[URI]) -> ResourceReadResult:
+    async def read(self, params: ResourceReadParams, served: Served) -> ResourceReadResult:
         """See `Resources`."""
         most = self._limits.read_bytes
         return await self._run(
-            "resourceRead", params.uri, folders, lambda access: reading.read(access, params, most)
+            "resourceRead", params.uri, served, lambda access: reading.read(access, params, most)
         )
 
-    async def list(self, params: ResourceListParams, folders: Sequence[URI]) -> ResourceListResult:
+    async def list(self, params: ResourceListParams, served: Served) -> ResourceListResult:
         """See `Resources`."""
         most = self._limits.list_entries
         return await self._run(
-            "resourceList", params.uri, folders,
+            "resourceList", params.uri, served,
             lambda access: reading.list_folder(access, params, most),
         )  # fmt: skip
 
-    async def resolve(
-        self, params: ResourceResolveParams, folders: Sequence[URI]
-    ) -> ResourceResolveResult:
+    async def resolve(self, params: ResourceResolveParams, served: Served) -> ResourceResolveResult:
         """See `Resources`."""
         return await self._run(
-            "resourceResolve", params.uri, folders, lambda access: reading.resolve(access, params)
+            "resourceResolve", params.uri, served, lambda access: reading.resolve(access, params)
         )
 
-    async def write(self, params: ResourceWriteParams, folders: Sequence[URI]) -> None:
+    async def write(self, params: ResourceWriteParams, served: Served) -> None:
         """See `Resources`."""
         await self._run(
-            "resourceWrite", params.uri, folders,
+            "resourceWrite", params.uri, served,
             lambda access: writing.write(access, params, self._locks),
         )  # fmt: skip
 
-    async def mkdir(self, params: ResourceMkdirParams, folders: Sequence[URI]) -> None:
+    async def mkdir(self, params: ResourceMkdirParams, served: Served) -> None:
         """See `Resources`."""
         await self._run(
-            "resourceMkdir", params.uri, folders, lambda access: writing.mkdir(access, params)
+            "resourceMkdir", params.uri, served, lambda access: writing.mkdir(access, params)
         )
 
-    async def delete(self, params: ResourceDeleteParams, folders: Sequence[URI]) -> None:
+    async def delete(self, params: ResourceDeleteParams, served: Served) -> None:
         """See `Resources`."""
         await self._run(
-            "resourceDelete", params.uri, folders, lambda access: writing.delete(access, params)
+            "resourceDelete", params.uri, served, lambda access: writing.delete(access, params)
         )
 
-    async def copy(self, params: ResourceCopyParams, folders: Sequence[URI]) -> None:
+    async def copy(self, params: ResourceCopyParams, served: Served) -> None:
         """See `Resources`."""
         await self._run(
-            "resourceCopy", params.source, folders, lambda access: transfer.copy(access, params)
+            "resourceCopy", params.source, served, lambda access: transfer.copy(access, params)
         )
 
-    async def move(self, params: ResourceMoveParams, folders: Sequence[URI]) -> None:
+    async def move(self, params: ResourceMoveParams, served: Served) -> None:
         """See `Resources`."""
         await self._run(
-            "resourceMove", params.source, folders, lambda access: transfer.move(access, params)
+            "resourceMove", params.source, served, lambda access: transfer.move(access, params)
         )
 
-    async def watch(self, params: CreateResourceWatchParams, folders: Sequence[URI]) -> FolderWatch:
+    async def watch(self, params: CreateResourceWatchParams, served: Served) -> FolderWatch:
         """See `Resources`."""
         method, uri = "createResourceWatch", params.uri
-        path = await self._run(method, uri, folders, lambda access: target(access, params))
+        path = await self._run(method, uri, served, lambda access: target(access, params))
         access = Access(method, Folders(()))
         try:
             self._watching.begin()
@@ -137,11 +133,18 @@ class FileResources:
             raise no_room(access, uri, error) from None
         watch = FolderWatch(self._watching, params, path, access)
         try:
-            await self._run(method, uri, folders, watch.begin)
+            await self._run(method, uri, served, watch.begin)
         except BaseException:
             watch.close()
             raise
         return watch
+
+    async def place(self, uri: URI) -> URI:
+        """See `Resources`."""
+        anywhere = Served(["file:///"])
+        return await self._run(
+            "resourceRequest", uri, anywhere, lambda access: reading.place(access, uri)
+        )
 
     async def keep_watch(self) -> None:
         """See `Resources`."""
@@ -155,15 +158,17 @@ class FileResources:
             self._finder = Finder()
         return await self._finder.find(typed, paths_of(folders), most)
 
-    async def _run(
-        self, method: str, uri: URI, folders: Sequence[URI], job: Callable[[Access], T]
-    ) -> T:
+    async def _run(self, method: str, uri: URI, served: Served, job: Callable[[Access], T]) -> T:
         """Do it in a thread, among those of the folder that the URI is in as it is spelled."""
         path = plain(to_path(uri, method))
-        paths = paths_of(folders)
+        paths = paths_of(served.folders)
         named = set(paths)
         folder = next((above for above in lineage(path) if above in named), None)
-        access = Access(method, Folders(paths))
+        granted: dict[Grant, list[bytes]] = {
+            "read": paths_of(served.readable),
+            "write": paths_of(served.writable),
+        }
+        access = Access(method, Folders(paths, granted))
         try:
             return await self._threads.run(folder, lambda: job(access), access.abandon, method)
         except Abandoned:

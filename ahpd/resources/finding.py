@@ -27,6 +27,9 @@ QUICK = 0.1
 _GOOD_FOR = 10
 #: Folders whose indexes are kept, and that are looked through at a time.
 _KEPT, _AT_A_TIME = 8, 2
+#: Seconds that one waits for its turn at most: those before it may hang in a file system. And how
+#: many may hang before no more are begun.
+TURN, _MOST_AT_WORK = 2.0, 32
 
 
 class Folder:
@@ -56,6 +59,7 @@ class Finder:
     def __init__(self) -> None:
         self._folders: OrderedDict[bytes, Folder] = OrderedDict()
         self._room = threading.Semaphore(_AT_A_TIME)
+        self._at_work = 0
 
     async def find(self, typed: str, folders: Sequence[bytes], most: int) -> list[Found]:
         """See `Resources.find`; the folders are paths, as they were named."""
@@ -83,18 +87,24 @@ class Finder:
         return folder
 
     def _make(self, folder: Folder) -> None:
+        if self._at_work >= _MOST_AT_WORK:
+            return
+        self._at_work += 1
         folder.is_at_work, folder.made, folder.so_far = True, trio.Event(), []
         token = trio.lowlevel.current_trio_token()
 
         def made() -> None:
+            self._at_work -= 1
             folder.is_at_work = False
             folder.made.set()
 
         def work() -> None:
+            has_turn = self._room.acquire(timeout=TURN)
             try:
-                with self._room:
-                    _make(folder)
+                _make(folder)
             finally:
+                if has_turn:
+                    self._room.release()
                 with suppress(trio.RunFinishedError):  # nobody is there to be told
                     token.run_sync_soon(made)
 

@@ -6,9 +6,13 @@ import os
 import re
 import stat
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from pathspec import GitIgnoreSpec
 from pathspec.pattern import RegexPattern
+
+from ahpd.resources.jail import Astray, lineage, open_real
+from ahpd.resources.uris import to_name
 
 #: The files that say so, the later one over the earlier.
 FILES = (b".gitignore", b".ignore")
@@ -42,6 +46,59 @@ class Rules:
         if not self._has_exceptions:
             return True
         return next(ignores for regex, ignores in self._last_first if regex.match(path))
+
+
+#: The patterns of folders in each other, the deepest last, each with how long (characters) the path
+#: of its folder is.
+Nested: TypeAlias = tuple[tuple[int, Rules], ...]
+
+
+def is_ignored(rules: Nested, path: str) -> bool:
+    """Whether this path is: the deepest folder that says something of it is right."""
+    for base, each in reversed(rules):
+        verdict = each.verdict(path[base:])
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def rules_above(folder: bytes) -> tuple[bytes, Nested]:
+    """What the folders above this one, a real path, say of what is in it.
+
+    Its path in the repository that it lies in, with a slash behind it, and their patterns. Both are
+    empty for one that is in no repository, and for one that is ignored itself: whoever looks for
+    files there wants to see them. Blocks.
+    """
+    found: list[tuple[bytes, Rules]] = []
+    for above in lineage(folder):
+        try:
+            fd = open_real(above)
+        except (Astray, OSError):
+            break
+        try:
+            own = rules_in(fd, FILES) if above != folder else None
+            is_top = _has(fd, b".git")
+        finally:
+            os.close(fd)
+        if own is not None:
+            found.append((above, own))
+        if is_top:
+            cut = len(above.rstrip(b"/")) + 1
+            path = folder[cut:] + b"/" if above != folder else b""
+            rules = tuple(
+                (len(to_name(each[cut:] + b"/")) if each != above else 0, own)
+                for each, own in reversed(found)
+            )
+            return (b"", ()) if path and is_ignored(rules, to_name(path)) else (path, rules)
+    return b"", ()
+
+
+def _has(folder: int, name: bytes) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def rules_in(folder: int, names: Sequence[bytes]) -> Rules | None:

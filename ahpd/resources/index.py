@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
-from ahpd.resources.ignoring import NEVER, Rules, rules_in
+from ahpd.resources.ignoring import NEVER, Nested, is_ignored, rules_above, rules_in
 from ahpd.resources.jail import Astray, open_real
 from ahpd.resources.uris import to_name
 
@@ -31,14 +31,16 @@ _LETTERS = 32
 def files_in(folder: bytes, found: list[bytes], pause: Callable[[], None]) -> None:
     """Append the path of each file from `folder`, a real path, on. Blocks; follows no link.
 
-    What cannot be looked into is passed over. `pause` is called for each folder, and may raise.
+    What cannot be looked into is passed over, and so is what is ignored, by the folders above too
+    (`rules_above`). `pause` is called for each folder, and may raise.
     """
     try:
         fd = open_real(folder)
     except (Astray, OSError):
         return
     try:
-        _walk(fd, b"", (), found, pause, 1)
+        path, rules = rules_above(folder)
+        _walk(fd, path, rules, found, len(path), pause, 1)
     finally:
         os.close(fd)
 
@@ -46,8 +48,9 @@ def files_in(folder: bytes, found: list[bytes], pause: Callable[[], None]) -> No
 def _walk(  # noqa: PLR0917 - it calls itself once for each folder
     fd: int,
     path: bytes,
-    rules: tuple[tuple[int, Rules], ...],
+    rules: Nested,
     found: list[bytes],
+    skip: int,
     pause: Callable[[], None],
     depth: int,
 ) -> None:
@@ -64,12 +67,12 @@ def _walk(  # noqa: PLR0917 - it calls itself once for each folder
     for name, is_folder in entries:
         if is_folder and name in NEVER:
             continue
-        if rules and _is_ignored(rules, to_name(path + name) + ("/" if is_folder else "")):
+        if rules and is_ignored(rules, to_name(path + name) + ("/" if is_folder else "")):
             continue
         if is_folder:
             folders.append(name)
         else:
-            found.append(path + name)
+            found.append(path[skip:] + name)
     if depth >= DEEPEST:
         return
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -81,18 +84,9 @@ def _walk(  # noqa: PLR0917 - it calls itself once for each folder
         except OSError:
             continue
         try:
-            _walk(inner, path + name + b"/", rules, found, pause, depth + 1)
+            _walk(inner, path + name + b"/", rules, found, skip, pause, depth + 1)
         finally:
             os.close(inner)
-
-
-def _is_ignored(rules: tuple[tuple[int, Rules], ...], path: str) -> bool:
-    """The deepest folder that says something of it is right."""
-    for base, each in reversed(rules):
-        verdict = each.verdict(path[base:])
-        if verdict is not None:
-            return verdict
-    return False
 
 
 class Index:

@@ -105,5 +105,7 @@ class Inotify:
             return result
         code = self._ctypes.get_errno()
         if code in _LIMITS:
+            if code == errno.EMFILE:  # the same is said of a process that has no descriptors left
+                os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
             raise WatchLimit(_LIMITS[code])
         raise OSError(code, os.strerror(code))

@@ -16,10 +16,13 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from msgspec import Struct
+
+from ahpd.resources.port import Grant
 
 #: To go through a folder it need not be readable; where the system knows that, neither for us.
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
@@ -193,23 +196,38 @@ def _walk(way: _Way, path: bytes, follow: bool, partial: bool) -> Spot:
 
 
 class Folders:
-    """The folders that are served; `paths` are `plain`, as they were named, links and all."""
+    """The folders that are served; `paths` are `plain`, as they were named, links and all.
 
-    def __init__(self, paths: Iterable[bytes]) -> None:
+    `granted` are real paths that are served beside them, each for some uses only. What they lead to
+    when there is a link by now was not granted.
+    """
+
+    def __init__(
+        self, paths: Iterable[bytes], granted: Mapping[Grant, Collection[bytes]] | None = None
+    ) -> None:
         self._named = dict.fromkeys(paths)
+        self._granted = granted or {}
         self._real: set[bytes] | None = None
 
-    def holds(self, path: bytes) -> bool:
-        """Whether a real path is one of them or inside one."""
-        if any(above in self._named for above in lineage(path)):
+    def holds(self, path: bytes, grant: Grant) -> bool:
+        """Whether a real path is one of them or inside one, or was granted for this use."""
+        granted = self._granted.get(grant, ())
+        if any(above in self._named or above in granted for above in lineage(path)):
             return True
         real = self._real_ones()
         return any(above in real for above in lineage(path))
 
+    def is_as_a_whole(self, path: bytes) -> bool:
+        """Whether what is at this real path is served, and nothing above it is."""
+        above = path[: path.rindex(b"/")] or b"/"
+        granted = path in self._granted.get("write", ())
+        return path == b"/" or not (granted or self.holds(above, "write"))
+
     def below(self, path: bytes) -> bool:
         """Whether one of them is inside the folder at this real path (quirk 51)."""
         prefix = path.rstrip(b"/") + b"/"
-        return any(each.startswith(prefix) for each in (*self._named, *self._real_ones()))
+        places = (*self._named, *self._real_ones(), *chain(*self._granted.values()))
+        return any(each.startswith(prefix) for each in places)
 
     def _real_ones(self) -> set[bytes]:
         """Where they are really. Looked for only when a path is in none of them as it is named."""

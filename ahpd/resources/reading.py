@@ -15,13 +15,15 @@ from ahpd.protocol.resources import (
     ResourceListResult,
     ResourceReadParams,
     ResourceReadResult,
+    ResourceRequestParams,
     ResourceResolveParams,
     ResourceResolveResult,
     ResourceType,
 )
 from ahpd.protocol.uris import URI
-from ahpd.resources.access import Access, Grant
+from ahpd.resources.access import Access
 from ahpd.resources.jail import Astray, Spot, spot
+from ahpd.resources.port import Grant, wants
 from ahpd.resources.uris import to_name, to_path, to_uri
 
 #: Bytes read at a time, between which it is looked whether anybody still waits.
@@ -138,7 +140,7 @@ def _is_folder(access: Access, found: Spot, entry: os.DirEntry[str], name: bytes
         if not entry.is_symlink():
             return entry.is_dir(follow_symlinks=False)
         with spot(found.path.rstrip(b"/") + b"/" + name) as target:
-            return target.is_folder and access.folders.holds(target.path)
+            return target.is_folder and access.may(target.path, "read")
     except (Astray, OSError):
         return False
 
@@ -148,7 +150,7 @@ def resolve(access: Access, params: ResourceResolveParams) -> ResourceResolveRes
     uri, follow = params.uri, params.follow_symlinks is not False
     path = to_path(uri, access.method)
     with access.telling(uri, "read"), spot(path, follow=follow) as found:
-        if not access.folders.holds(found.path):
+        if not access.may(found.path, "read"):
             if found.is_folder and access.folders.below(found.path):
                 return ResourceResolveResult(uri=to_uri(found.path), type="directory")
             raise access.denied(uri, "read")
@@ -172,19 +174,30 @@ def resolve(access: Access, params: ResourceResolveParams) -> ResourceResolveRes
         )
 
 
-def request(access: Access, uri: URI, *, write: bool) -> None:
+def request(access: Access, params: ResourceRequestParams) -> None:
     """Whether it may be asked for; it need not be there (R-13.4)."""
+    uri, wanted = params.uri, wants(params)
     path = to_path(uri, access.method)
-    grant: Grant = "write" if write else "read"
     try:
-        with access.telling(uri, grant), spot(path, partial=True) as found:
-            # What is not there yet leads nowhere else, unless it goes up again.
-            whole = b"/".join([found.path.rstrip(b"/"), *found.rest]) or b"/"
-            if b".." in found.rest or not access.folders.holds(whole):
-                raise access.denied(uri, grant)
+        with access.telling(uri, *wanted), spot(path, partial=True) as found:
+            if b".." in found.rest or not access.may(_whole(found), *wanted):
+                raise access.denied(uri, *wanted)
     except ProtocolError as error:
         if error.code != ErrorCode.NOT_FOUND:
             raise
+
+
+def place(access: Access, uri: URI) -> URI:
+    """Where it really is, or would be, wherever that is."""
+    with access.telling(uri, "read"), spot(to_path(uri, access.method), partial=True) as found:
+        if b".." in found.rest:
+            raise access.failed(uri, errno.ENOENT)
+        return to_uri(_whole(found))
+
+
+def _whole(found: Spot) -> bytes:
+    """What is not there yet leads nowhere else, unless it goes up again."""
+    return b"/".join([found.path.rstrip(b"/"), *found.rest]) or b"/"
 
 
 def etag(info: os.stat_result) -> str:

@@ -148,10 +148,11 @@ def _append(fd: int, size: int, content: bytes) -> None:
 
 def _reserve(fd: int, size: int, wanted: int) -> None:
     """Make room for a file of `wanted` bytes; when there is none it stays as it was."""
-    if wanted <= size:
+    reserve = getattr(os, "posix_fallocate", None)  # macOS has none
+    if wanted <= size or reserve is None:
         return
     try:
-        os.posix_fallocate(fd, size, wanted - size)
+        reserve(fd, size, wanted - size)
     except OSError as error:
         os.ftruncate(fd, size)
         if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, unquote
 
-from ahpd.terminals.port import CommandBegan, CommandEnded, Detected, Moved, Output, Piece
+from ahpd.terminals.port import CommandBegan, CommandEnded, Detected, Moved, Output, Piece, Prompted
 
 #: Characters of one mark; with more it is none, and what follows is text again.
 LONGEST = 64 << 10
@@ -85,9 +85,11 @@ class Marks:
     # ---- reading ------------------------------------------------------------------------------
 
     def _in_text(self, text: str, place: int) -> int:
-        found = _HEAD.search(text, place)
+        # Most output has no escape sequence at all, which is seen faster this way.
+        first = text.find("\x1b", place)
+        found = _HEAD.search(text, first) if first >= 0 else None
         if found is None:
-            self._texts.append(text[place:])
+            self._texts.append(text[place:] if place else text)
             return len(text)
         self._texts.append(text[place : found.start()])
         if found["whole"] is None:
@@ -161,7 +163,10 @@ class Marks:
         ):
             return
         match kind:
-            case "A" | "B":
+            case "A":
+                self._detect()
+                self._say(Prompted())
+            case "B":
                 self._detect()
             case "E":
                 self._line = _plain(more[0])[:LONGEST_LINE] if more else None

@@ -60,6 +60,10 @@ class Detected(Struct, frozen=True):
     """Commands are told apart from now on; said once (R-12.30)."""
 
 
+class Prompted(Struct, frozen=True):
+    """The shell waits at its prompt."""
+
+
 class CommandBegan(Struct, frozen=True):
     """The shell runs a command; `line` is empty when it did not tell which."""
 
@@ -78,7 +82,7 @@ class Moved(Struct, frozen=True):
     cwd: URI
 
 
-Piece: TypeAlias = Output | Detected | CommandBegan | CommandEnded | Moved
+Piece: TypeAlias = Output | Detected | Prompted | CommandBegan | CommandEnded | Moved
 
 
 class Ended(Struct, frozen=True):
@@ -120,6 +124,13 @@ class Terminal(Protocol):
         """How it ended, once it has; what it wrote may still have to be read. A checkpoint."""
         ...
 
+    async def is_reading(self) -> bool:
+        """Whether what is in front waits for somebody to type, as far as the system tells.
+
+        A checkpoint. False when it is over, or when nobody knows.
+        """
+        ...
+
     async def close(self) -> None:
         """End the process and all that it started on this terminal, and let go of everything.
 
@@ -131,6 +142,10 @@ class Terminal(Protocol):
 
 class Terminals(Protocol):
     """Starts processes on terminals."""
+
+    def tells(self) -> bool:
+        """Whether a shell to be talked to tells of its commands, if it comes up as it should."""
+        ...
 
     async def spawn(self, spawn: Spawn) -> Terminal:
         """Start one. Raises `SpawnFailed`. Cancelled: it was not started, or is given all the same.

@@ -2,8 +2,10 @@
 
 A process is started by ``vfork`` and ``exec`` alone, of a line of ``/bin/sh`` that makes the
 terminal its controlling one and becomes the process: no Python runs between fork and exec, where a
-lock that another thread holds would be held for ever (hazard B62). It leads a session of its own,
-and is found to have ended by waiting for it, not by what can be read: a job that it left behind may
+lock that another thread holds would be held for ever (hazard B62). That is why this is not
+`ptyprocess`, which does all of that in Python there: it forks with `pty.fork`, sets the size,
+closes descriptors and changes the folder in the child. The process leads a session of its own, and
+is found to have ended by waiting for it, not by what can be read: a job that it left behind may
 hold the terminal open for as long as it likes (B07).
 
 When it has ended everything that the kernel still holds is read, and then this side is closed,
@@ -20,6 +22,7 @@ import socket
 import struct
 import subprocess
 import termios
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -46,7 +49,12 @@ from ahpd.terminals.shells import Line, line_for
 T = TypeVar("T")
 
 #: Bytes that are read in one go, if there are so many.
-CHUNK = 64 << 10
+CHUNK = 256 << 10
+#: Bytes that are read in the loop. Where there are more the next reads are a thread's: the kernel
+#: may have a reader wait for a millisecond and more while a program floods its terminal.
+NEAR = 4 << 10
+#: Seconds that a read in a thread goes on while more comes.
+READ_WITHIN = 0.004
 #: Bytes that the kernel can hold for the reader, and so the most that may still have to be read
 #: when the process has ended; what comes later is of those it left behind.
 HELD = 1 << 20
@@ -77,16 +85,23 @@ class PtyTerminals:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = environment
+        #: Those that flood are read in turns.
+        self._readers = trio.CapacityLimiter(4)
         #: Of its own: starting and looking at processes waits for none of the host's disks.
         self._threads = trio.CapacityLimiter(16)
         #: For waiting, where the kernel has no other way: one for each terminal.
         self._waiters = trio.CapacityLimiter(math.inf)
 
+    def tells(self) -> bool:
+        """See the port."""
+        environment = dict(os.environ if self._environment is None else self._environment)
+        return line_for(environment, None).nonce is not None
+
     async def spawn(self, spawn: Spawn) -> Terminal:
         """See the port."""
         start = partial(_start, spawn, self._environment)
         started = await trio.to_thread.run_sync(start, limiter=self._threads)
-        return PtyTerminal(started, self._threads, self._waiters)
+        return PtyTerminal(started, self._threads, self._waiters, self._readers)
 
 
 class _Started(Struct, frozen=True):
@@ -173,6 +188,26 @@ def _is_here(host: str) -> bool:
     return host in ("", "localhost") or host == socket.gethostname()
 
 
+def _read(descriptor: int, most: int, within: float = math.inf) -> tuple[bytes, bool]:
+    """What can be read now, and whether more may come; no more than `most`, nor for longer."""
+    taken: list[bytes] = []
+    left, until = most, time.monotonic() + within
+    try:
+        while left > 0:
+            data = os.read(descriptor, left)
+            if not data:
+                return b"".join(taken), False
+            taken.append(data)
+            left -= len(data)
+            if time.monotonic() > until:
+                break
+    except BlockingIOError:
+        pass
+    except OSError:  # EIO: nobody has the other side open (hazard B08)
+        return b"".join(taken), False
+    return b"".join(taken), True
+
+
 class PtyTerminal:
     """See the port.
 
@@ -181,7 +216,11 @@ class PtyTerminal:
     """
 
     def __init__(
-        self, started: _Started, threads: trio.CapacityLimiter, waiters: trio.CapacityLimiter
+        self,
+        started: _Started,
+        threads: trio.CapacityLimiter,
+        waiters: trio.CapacityLimiter,
+        readers: trio.CapacityLimiter,
     ) -> None:
         self.title = os.path.basename(started.line.program)
         self._master: int | None = started.master
@@ -189,6 +228,11 @@ class PtyTerminal:
         self._pidfd = started.pidfd
         self._threads = threads
         self._waiters = waiters
+        self._readers = readers
+        #: Held while a thread reads, so that the descriptor stays open as long.
+        self._in_use = trio.Lock()
+        #: There was more than is read in the loop.
+        self._floods = False
         self._decoding = Decoding()
         self._marks = Marks(started.line.nonce or token_hex(16), _is_here)
         self._reaping = trio.Lock()
@@ -214,7 +258,7 @@ class PtyTerminal:
         while self._master is not None:
             if self._late > HELD:
                 return self._drained()
-            data, can_more = self._take(CHUNK)
+            data, can_more = await self._some()
             if self._ended is not None:
                 self._late += len(data)
             pieces = self._marks.feed(self._decoding.feed(data)) if data else ()
@@ -232,22 +276,20 @@ class PtyTerminal:
             return self._drained()
         return ()
 
-    def _take(self, most: int) -> tuple[bytes, bool]:
+    async def _some(self) -> tuple[bytes, bool]:
         """What can be read now, and whether more may come."""
-        taken: list[bytes] = []
-        left = most
-        try:
-            while left > 0 and self._master is not None:
-                data = os.read(self._master, left)
-                if not data:
-                    return b"".join(taken), False
-                taken.append(data)
-                left -= len(data)
-        except BlockingIOError:
-            pass
-        except OSError:  # EIO: nobody has the other side open (hazard B08)
-            return b"".join(taken), False
-        return b"".join(taken), True
+        assert self._master is not None
+        if not self._floods:
+            data, can_more = _read(self._master, NEAR)
+            self._floods = len(data) >= NEAR
+            return data, can_more
+        async with self._in_use:
+            if self._master is None:  # let go of meanwhile
+                return b"", False
+            read = partial(_read, self._master, CHUNK, READ_WITHIN)
+            data, can_more = await trio.to_thread.run_sync(read, limiter=self._readers)
+        self._floods = len(data) >= NEAR
+        return data, can_more
 
     async def _readable(self) -> bool:
         """Wait until there is something to read; False when the process ended, or after a while."""
@@ -262,7 +304,8 @@ class PtyTerminal:
 
         A little may come from those that were left behind, and is the end of the output.
         """
-        data, _ = self._take(HELD)
+        assert self._master is not None
+        data, _ = _read(self._master, HELD)
         text = self._decoding.feed(data) + self._decoding.finish()
         pieces = [*self._marks.feed(text), *self._marks.finish()]
         self._let_go()
@@ -333,13 +376,21 @@ class PtyTerminal:
             self._pidfd = None
         return Ended(code) if code >= 0 else Ended(None, -code)
 
+    async def is_reading(self) -> bool:
+        """See the port."""
+        await trio.lowlevel.checkpoint()
+        if self._ended is not None:
+            return False
+        return await self._in_thread(partial(sessions.is_reading, self._process.pid))
+
     async def close(self) -> None:
         """See the port."""
         with trio.CancelScope(shield=True):
             if not self._closed:
                 self._closed = True
                 await self._end_all()
-            self._let_go()
+            async with self._in_use:
+                self._let_go()
 
     async def _end_all(self) -> None:
         for number, within in _HANGUP_STEPS:

@@ -47,6 +47,44 @@ def _stat(name: str) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
+#: The number of the system call `read`, by the machine.
+_READ = {"x86_64": "0", "aarch64": "63", "riscv64": "63"}
+
+
+def is_reading(session: int) -> bool:
+    """Whether a process that is in front on this session's terminal waits to read from it."""
+    leader = _stat(str(session))
+    if leader is None:
+        return False
+    terminal, front = leader[4], leader[5]
+    for member in members(session):
+        fields = _stat(str(member.pid))
+        if fields is not None and fields[2] == front and fields[4] == terminal:
+            call = _call(member.pid)
+            if call is not None and call[0] == _READ.get(os.uname().machine) and _is_tty(*call[1:]):
+                return True
+    return False
+
+
+def _call(pid: int) -> tuple[str, int, str] | None:
+    """The system call that it waits in, the process, and the call's first argument."""
+    try:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+            fields = file.read().split()
+    except OSError:
+        return None
+    return (fields[0], pid, fields[1]) if len(fields) > 1 else None
+
+
+def _is_tty(pid: int, descriptor: str) -> bool:
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{int(descriptor, 16)}").startswith(
+            ("/dev/pts/", "/dev/tty")
+        )
+    except (OSError, ValueError):
+        return False
+
+
 def send(pids: Iterable[int], number: signal.Signals) -> None:
     """Send a signal to each, and wake those that are stopped so that they can take it."""
     for pid in pids:

@@ -16,6 +16,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from ahpd.transports.redaction import Redactor
+
 #: Random bytes in a token that is made here.
 TOKEN_BYTES = 32
 #: Readers of a token file stop here; nobody has a longer token.
@@ -23,8 +25,7 @@ _MOST_FILE_BYTES = 4096
 
 #: What may stand in a URL's query and in a header alike, without any escaping.
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
-_IN_QUERY = re.compile(r"(tkn(?:=|%3D))[^&\s\"'<>#;,)\]}]*", re.IGNORECASE)
-_IN_HEADER = re.compile(r"(Bearer\s+)[A-Za-z0-9._~+/=-]+", re.IGNORECASE)
+_REDACT = Redactor()
 
 
 class TokenError(Exception):
@@ -137,4 +138,4 @@ def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 def redact(text: str) -> str:
     """`text` without the tokens in it, for everything that is logged or shown."""
-    return _IN_HEADER.sub(r"\1***", _IN_QUERY.sub(r"\1***", text))
+    return _REDACT(text)

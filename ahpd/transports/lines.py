@@ -63,8 +63,11 @@ class LineSplitter:
             self._hold(ends[0], lines)
             self._take(bytes(self._partial), lines)
             self._partial.clear()
-            for line in ends[1:]:
-                self._take(line, lines)
+            if len(data) <= self._limit and b"\r" not in data:  # as nearly always
+                lines += [line for line in ends[1:] if line and not line.isspace()]
+            else:
+                for line in ends[1:]:
+                    self._take(line, lines)
         self._hold(rest, lines)
         return lines
 

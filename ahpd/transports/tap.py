@@ -2,8 +2,8 @@
 
 A `Capture` is a file and the thread that writes it, so that a slow disk holds up no connection.
 What waits for it is bounded: frames beyond are left out, and the next line written says how many in
-its key ``lost``. `conn` numbers the connections from 1. Secrets are replaced by ``***``: what
-follows ``tkn=`` and ``Bearer``, and the text under keys whose names say that it is one.
+its key ``lost``. `conn` numbers the connections from 1. Secrets are replaced by ``***``, see
+`ahpd.transports.redaction`.
 
 A frame of a client's that is no JSON is a string there, which the frame checker calls a fault.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 import queue
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from ahpd.protocol.capture import Way
 from ahpd.protocol.frame import Frame
 from ahpd.protocol.jsontext import ParseError, dumps, loads
 from ahpd.transports.port import Immediate, Transport
+from ahpd.transports.redaction import Redactor
 
 _log = logging.getLogger("ahpd.wire")
 
@@ -34,20 +34,6 @@ CLOSE_WITHIN = 10.0
 _OVERHEAD = 128
 #: Lines written at once.
 _BATCH = 256
-
-# In JSON text: a secret never begins or ends inside an escape, nor goes beyond its string.
-_SECRETS = (
-    (
-        re.compile(
-            rb'("(?!progressToken")[^"\\]{0,100}(?:token|secret|password|passphrase|api[-_]?key|authorization'
-            rb'|credentials?|cookie|private[-_]?key)":)"(?:[^"\\]|\\.)*"',
-            re.IGNORECASE,
-        ),
-        rb'\1"***"',
-    ),
-    (re.compile(rb"(tkn(?:=|%3D))[^&\s\"\\'<>#;,)\]}]*", re.IGNORECASE), rb"\1***"),
-    (re.compile(rb"(Bearer\s+)[A-Za-z0-9._~+/=-]+", re.IGNORECASE), rb"\1***"),
-)
 
 
 @attrs.frozen
@@ -66,9 +52,10 @@ class _Passed:
 class Capture:
     """A file that frames go to; see the module. Made by `capturing`, and used by one thread."""
 
-    def __init__(self, fd: int, *, limit: int) -> None:
+    def __init__(self, fd: int, *, limit: int, redact: Redactor | None = None) -> None:
         self._fd = fd
         self._limit = limit
+        self._redact = redact or Redactor()
         self._queue: queue.SimpleQueue[_Passed | None] = queue.SimpleQueue()
         #: Bytes put in and bytes done with: each is counted by one thread alone.
         self._put = self._done = 0
@@ -114,35 +101,33 @@ class Capture:
             frames = [frame for frame in batch if frame is not None]
             if not broken:
                 try:
-                    _write(self._fd, b"".join(line_of(frame) for frame in frames))
+                    _write(self._fd, b"".join(self._line_of(frame) for frame in frames))
                 except OSError as error:
                     broken = True
                     _log.error("the capture ends here: %s", error.strerror)
             self._done += sum(len(frame) for frame in frames)
         os.close(self._fd)
 
+    def _line_of(self, frame: _Passed) -> bytes:
+        """The line for a frame that passed, without secrets."""
+        if frame.way == "h2c" and isinstance(frame.text, bytes):
+            text = frame.text  # ours: one line of JSON
+        else:
+            text = _as_json(frame.text)
+        text = self._redact.json(text)
+        lost = b',"lost":%d' % frame.lost if frame.lost else b""
+        return b'{"dir":"%s","conn":%d%s,"frame":%s}\n' % (
+            frame.way.encode(),
+            frame.conn,
+            lost,
+            text,
+        )
+
 
 def _write(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
-
-
-def line_of(frame: _Passed) -> bytes:
-    """The line for a frame that passed, without secrets."""
-    if frame.way == "h2c" and isinstance(frame.text, bytes):
-        text = frame.text  # ours: one line of JSON
-    else:
-        text = _as_json(frame.text)
-    for pattern, replacement in _SECRETS:
-        text = pattern.sub(replacement, text)
-    lost = b',"lost":%d' % frame.lost if frame.lost else b""
-    return b'{"dir":"%s","conn":%d%s,"frame":%s}\n' % (
-        frame.way.encode(),
-        frame.conn,
-        lost,
-        text,
-    )
 
 
 def _as_json(text: bytes | str) -> bytes:
@@ -191,7 +176,7 @@ class Tap:
 
 
 @contextmanager
-def capturing(path: Path, *, limit: int) -> Iterator[Capture]:
+def capturing(path: Path, *, limit: int, redact: Redactor | None = None) -> Iterator[Capture]:
     """A `Capture` in a file of mode 0600, which is emptied first, for the length of the block.
 
     `limit` bounds the bytes that wait to be written. Raises OSError when it cannot be opened. Its
@@ -199,7 +184,7 @@ def capturing(path: Path, *, limit: int) -> Iterator[Capture]:
     """
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     os.fchmod(fd, 0o600)
-    capture = Capture(fd, limit=limit)
+    capture = Capture(fd, limit=limit, redact=redact)
     try:
         yield capture
     finally:

@@ -25,6 +25,7 @@ import trio
 from ahpd.protocol.resources import CreateResourceWatchParams
 from ahpd.resources.files import FileResources
 from ahpd.resources.inotify import ALL, Inotify
+from ahpd.resources.port import Served
 
 #: Changes that are made between two pauses, and the length of those (s).
 BURST, PAUSE = 25, 0.01
@@ -44,7 +45,7 @@ async def watch(changes: int) -> bool:
             (root / str(number)).mkdir()
         resources = FileResources()
         params = CreateResourceWatchParams(uri=root.as_uri(), recursive=True)
-        watched = await resources.watch(params, [root.as_uri()])
+        watched = await resources.watch(params, Served([root.as_uri()]))
         made: dict[str, float] = {}
         told: dict[str, float] = {}
 

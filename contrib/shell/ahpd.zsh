@@ -50,6 +50,9 @@ if [[ -n ${AHPD_SHELL_NONCE:-} ]]; then
         builtin printf '\e]7;file://%s%s\a\e]633;A;%s\a' "$HOST" "$REPLY" "$__ahpd_nonce"
     }
 
+    # What zsh writes at the end of a line that is not over comes before precmd, and is no output.
+    PROMPT_EOL_MARK="%{"$'\e]633;D;%?;'$__ahpd_nonce$'\a'"%}${PROMPT_EOL_MARK-%B%S%#%s%b}"
+
     autoload -Uz add-zsh-hook
     add-zsh-hook preexec __ahpd_preexec
     # First of all, so that it sees how the command ended.

@@ -118,6 +118,7 @@ async def test_b38_a_request_is_told_that_nothing_can_be_kept() -> None:
         ann = await room(host)
         journal.fault = JournalFailed("the disk is full: j cannot grow")
         await ann.dispatch(C, {"type": "chat/isReadChanged", "isRead": False})
+        await trio.sleep(FAILING_WITHIN / 4)  # what was begun before waits: it may be kept yet
         other = "ahp-session:/other"
         with pytest.raises(Refused, match=r"createSession: the host can keep nothing .* j cannot"):
             await ann.request("createSession", channel=other)

@@ -44,8 +44,9 @@ async def test_everything_inside_works_and_outside_is_denied_with_the_grant(tmp_
             data: Any = caught.value.data
             assert (caught.value.code, data["request"]["uri"]) == (-32009, outside)
         for bad in ("http://x/y", "x/y", "file://otherhost/a", f"{inside.as_uri()}/%00"):
-            with refused(-32602):
-                await ann.request("resourceRead", uri=bad)
+            for method in ("resourceRead", "resourceRequest", "createResourceWatch"):
+                with refused(-32602):
+                    await ann.request(method, uri=bad)
         with refused(-32602, "nobody has both"):
             await ann.request("resourceCopy", source=uri, destination="virtual://bob/x")
         with refused(-32009):

@@ -57,6 +57,8 @@ PUSHES: list[tuple[dict[str, Any], list[str], dict[str, Any]]] = [
     ({"sessionSyncEnabled": 1}, ["sessionSyncEnabled"], {}),
     ({"http.noProxy": ["a", 5]}, ["http.noProxy", "string"], {}),
     ({"clientToolTimeoutMs": -1}, ["clientToolTimeoutMs"], {}),
+    ({"deltaWindowMs": 1001}, ["deltaWindowMs"], {}),
+    ({"deltaWindowMs": 75}, [], {"deltaWindowMs": 75}),
     ({"clientToolTimeoutMs": 0}, [], {"clientToolTimeoutMs": 0}),
     ({"replayBytes": 1, "clientQueueBytes": MIB}, ["replayBytes"], {"clientQueueBytes": MIB}),
     ({"zzz": 1, "replayBytes": 2 * MIB}, ["zzz"], {"replayBytes": 2 * MIB}),
@@ -96,7 +98,12 @@ async def test_replacing_needs_every_setting_that_the_host_acts_on() -> None:
             params = await answer(ann, await ann.dispatch(ROOT, action))
             assert "replacing" in params["rejectionReason"]
         await ann.dispatch(ROOT, push(telemetryLevel="off"))
-        whole = {"replayBytes": MIB, "clientQueueBytes": MIB, "clientToolTimeoutMs": 5}
+        whole = {
+            "replayBytes": MIB,
+            "clientQueueBytes": MIB,
+            "clientToolTimeoutMs": 5,
+            "deltaWindowMs": 75,
+        }
         action = {"type": "root/configChanged", "config": whole, "replace": True}
         assert "rejectionReason" not in await answer(ann, await ann.dispatch(ROOT, action))
         assert state_of(host, ROOT)["config"]["values"] == whole

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from actors import scrollback
 from actors.scrollback import PART, is_over, place_of_cut, size, trimmed
 from ahpd.protocol.codec import decode
 from ahpd.protocol.terminal import TerminalState
@@ -100,3 +101,17 @@ def test_many_sequences_that_never_end_cost_no_more_than_others() -> None:
 def test_commands_that_say_nothing_do_not_pile_up() -> None:
     before = state(*(command("", f"c{number}") for number in range(1000)))
     assert len(trimmed(before, 100 * PART).content) < 101
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[1mone\x1b[0m\r\ntwo\r\n", "one\ntwo\n"),
+        ("10%\r20%\r100%\r\ndone\r", "100%\ndone"),
+        ("longer\rab", "abnger"),
+        ("\x1b[30m\rfirst\r\n", "first\n"),
+        ("x" * 100_000 + "\ry" * 100_000, "y"),
+    ],
+)
+def test_text_without_sequences_is_what_one_sees(text: str, shown: str) -> None:
+    assert scrollback.plain(text) == shown

@@ -11,9 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from ahpd.cli import exits
-from tests.cli.daemons import WITHIN, Daemon, ended, environment, spawn, start_daemon, stop_daemon
+from tests.cli.daemons import (
+    WITHIN,
+    Daemon,
+    ended,
+    environment,
+    line_to,
+    spawn,
+    start_daemon,
+    stop_daemon,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -134,3 +144,64 @@ def test_without_a_daemon_it_says_so(tmp_path: Path) -> None:
     )
     child.expect("no daemon is running")
     assert ended(child) == exits.NO_DAEMON
+
+
+async def test_a_lost_connection_is_made_anew_and_the_screen_drawn_anew(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    path = tmp_path / "l.sock"
+    async with line_to(daemon, path) as line:
+        url = f"unix:{path}"
+        child = spawn([sys.executable, "-m", "ahpd", "terminal", "--new", "--url", url])
+
+        async def expect(*wanted: str) -> None:
+            for each in wanted:
+                await trio.to_thread.run_sync(child.expect, each)
+
+        child.sendline("exec env -i PS1='here> ' TERM=xterm sh")
+        await expect("\rhere> ")
+        child.sendline("echo be''fore; (sleep 1; echo mean''while) & sleep 0.2; echo now")
+        await expect("before\r\n", "now\r\n")
+        for number in range(3):
+            line.cut()
+            await expect("the connection is lost; trying again, ctrl-] leaves")
+            child.send("lost")
+            child.setwinsize(20 + number, 70)
+            await trio.sleep(0.3)
+            line.mend()
+            await expect(r"\x1b\[H\x1b\[2J", "before\r\n", "meanwhile\r\n" if number else "")
+            child.sendline(f"stty size; echo again{number}''!")
+            await expect(f"{20 + number} 70\r\n", f"again{number}!\r\n")
+        line.cut()
+        await expect("the connection is lost")
+        child.send("\x1d")
+        await expect("left; the terminal goes on")
+        assert await trio.to_thread.run_sync(ended, child) == exits.OK
+
+
+def test_a_daemon_that_is_started_again_shows_what_is_left_and_one_that_is_not_is_given_up(
+    tmp_path: Path,
+) -> None:
+    process, daemon = start_daemon(tmp_path)
+    child = opened(daemon)
+    child.sendline("echo ke''pt")
+    child.expect("kept\r\n")
+    process.kill()
+    process.wait()
+    child.expect("the connection is lost")
+    process, daemon = start_daemon(tmp_path)
+    child.expect(r"\x1b\[H\x1b\[2J")
+    child.expect("kept\r\n")
+    child.expect("the terminal has ended")
+    assert ended(child) == exits.OK
+    command = " ".join(
+        f"'{each}'" for each in daemon.command("terminal", "--new", "--reconnect", "0.5")
+    )
+    child = spawn(["/bin/sh", "-c", f"stty -a > a; {command}; echo code=$?; stty -a | cmp a -"])
+    child.send("printf '\\033[?1049h\\033[?25lfu''ll'\r")
+    child.expect("full")
+    process.kill()
+    process.wait()
+    child.expect("the connection is lost; the terminal goes on")
+    child.expect(f"code={exits.NO_DAEMON}\r\n")
+    assert ended(child) == 0

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from ahpd.cli import exits
+from ahpd.cli.group import run
 from ahpd.cli.start import _for_serve
 from ahpd.daemon import detached
 from ahpd.daemon.state import StateFolder
@@ -138,15 +140,49 @@ async def test_the_listener_comes_back_where_it_was(folder: Path, wire: Wiretap)
             await owner.hello()
 
 
-def test_a_log_that_grew_too_long_is_moved_aside(tmp_path: Path) -> None:
-    log = tmp_path / "daemon.log"
-    assert detached._log_size(log) == 0
-    log.write_bytes(b"x")
-    assert detached._log_size(log) == 1
-    with log.open("r+b") as file:
-        file.truncate(detached.LOG_BYTES + 1)
-    assert detached._log_size(log) == 0
-    assert log.with_name("daemon.log.1").stat().st_size == detached.LOG_BYTES + 1
+async def test_the_background_log_is_moved_aside_while_its_daemon_runs(
+    folder: Path, wire: Wiretap
+) -> None:
+    config = folder / "config.toml"
+    config.write_text('[log]\nlevel = "debug"\nmax_bytes = 4096\nkeep = 1\n')
+    arguments = ("start", "--port", "0", "--config", str(config))
+    started = await trio.to_thread.run_sync(ahpd, folder, *arguments)
+    assert started.returncode == exits.OK
+    endpoint = usual(folder).read_endpoint()
+    assert endpoint is not None
+    log = usual(folder).log
+    old = log.with_name("daemon.log.1")
+    async with peer(f"unix:{endpoint.unix}", wire.connection()) as owner:
+        for _ in range(100):
+            await owner.request("x-ahpd/restartActor", path="drafts")
+            if old.exists():
+                break
+    assert 0 < old.stat().st_size <= 4096
+    assert (mode(log), mode(old)) == (0o600, 0o600)
+    os.kill(endpoint.pid, signal.SIGUSR1)  # what is no log line is in the new one too
+    until(lambda: b"most recent call first" in log.read_bytes())
+
+
+def test_levels_are_changed_while_it_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with daemon(folder) as host:
+        at = ("--state-dir", str(host.state))
+        assert run(["log", "level", "tree", "debug", *at]) == exits.OK
+        assert run(["restart", "drafts", *at]) == exits.OK
+        assert run(["log", "level", "tree", "inherit", *at]) == exits.OK
+        assert run(["restart", "grace", *at]) == exits.OK
+        capsys.readouterr()
+        assert run(["log", "level", "--json", *at]) == exits.OK
+        assert json.loads(capsys.readouterr().out)["tree"] == "info"
+        assert run(["log", "level", "trees", "debug", *at]) == exits.REFUSED
+        assert "there is no subsystem trees; there are all, agents" in capsys.readouterr().err
+        assert run(["log", "level", "tree", "loud", *at]) == exits.REFUSED
+        assert "there is no level loud; there are debug" in capsys.readouterr().err
+        assert run(["log", "level", "tree", *at]) == exits.USAGE
+        host.end()
+        said = host.said.decode()
+    assert run(["log", "level", *at]) == exits.NO_DAEMON
+    assert "DEBUG drafts: started" in said
+    assert "DEBUG grace" not in said
 
 
 def test_what_a_daemon_was_started_with(tmp_path: Path) -> None:

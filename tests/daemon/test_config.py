@@ -38,7 +38,9 @@ def test_every_key(tmp_path: Path) -> None:
         """
         host = "::1"
         port = 0
+        find_agents = false
         path = ["work", "/srv"]
+        grants = "allow"
         allowed_hosts = "build.example"
         allowed_origins = ["https://example.org"]
 
@@ -50,6 +52,10 @@ def test_every_key(tmp_path: Path) -> None:
         kind = "acp"
         command = ["./bin/agent", "--acp"]
         env = { KEY = "value" }
+        tokens = { TOKEN = "https://example.org" }
+        auth_method = "web"
+        terminals = false
+        files = true
         [agents.fourth]
         kind = "acp"
         command = "agent 'two words'"
@@ -62,6 +68,7 @@ def test_every_key(tmp_path: Path) -> None:
         grace_seconds = 1
         cancel_seconds = 0.5
         silence_seconds = 0
+        delta_window_ms = 75
         client_tool_seconds = 7
         client_answer_seconds = 8
         watch_seconds = 9
@@ -86,22 +93,36 @@ def test_every_key(tmp_path: Path) -> None:
 
         [log]
         level = "debug"
+        levels = { agents = "error", "agents.acp" = "info" }
+        format = "json"
+        file = "logs/ahpd.log"
+        max_bytes = 2048
+        keep = 0
+        crash_reports = 3
         """,
     )
     assert read_config(file, never) == Config(
         host="::1",
         port=0,
         path=(str(tmp_path / "work"), "/srv"),
+        grants="allow",
         allowed_hosts=("build.example",),
         allowed_origins=("https://example.org",),
         agents={
             "first": AgentConfig(),
             "second": AgentConfig(script=str(tmp_path / "second.json")),
             "third": AgentConfig(
-                kind="acp", command=(str(tmp_path / "bin/agent"), "--acp"), env={"KEY": "value"}
+                kind="acp",
+                command=(str(tmp_path / "bin/agent"), "--acp"),
+                env={"KEY": "value"},
+                tokens={"TOKEN": "https://example.org"},
+                auth_method="web",
+                terminals=False,
+                files=True,
             ),
             "fourth": AgentConfig(kind="acp", command=("agent", "two words")),
         },
+        find_agents=False,
         limits=LimitsConfig(
             client_queue_bytes=1 << 20,
             replay_bytes=2 << 20,
@@ -110,6 +131,7 @@ def test_every_key(tmp_path: Path) -> None:
             grace_seconds=1.0,
             cancel_seconds=0.5,
             silence_seconds=0.0,
+            delta_window_ms=75.0,
             client_tool_seconds=7.0,
             client_answer_seconds=8.0,
             watch_seconds=9.0,
@@ -130,7 +152,15 @@ def test_every_key(tmp_path: Path) -> None:
             wire_bytes=1 << 20,
         ),
         journal=JournalConfig("power"),
-        log=LogConfig("debug"),
+        log=LogConfig(
+            "debug",
+            levels={"agents": "error", "agents.acp": "info"},
+            format="json",
+            file=str(tmp_path / "logs" / "ahpd.log"),
+            max_bytes=2048,
+            keep=0,
+            crash_reports=3,
+        ),
     )
     mentioned = file.read_text()
     for cls in (Config, LimitsConfig, JournalConfig, LogConfig, AgentConfig):
@@ -172,6 +202,18 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             'limits.grace_seconds: expected a number of seconds over 0, at most 86400, got "long"',
         ),
         ('[log]\nlevel = "loud"', 'log.level: expected one of "debug", "info", "warning", "error"'),
+        ('[log]\nformat = "xml"', 'log.format: expected one of "text", "json", got "xml"'),
+        ("[log]\nkeep = -1", "log.keep: expected a whole number of files from 0 to 1000, got -1"),
+        ('[log]\nfile = ""', 'log.file: expected the name of a file, got ""'),
+        (
+            '[log.levels]\ntrees = "info"',
+            "log.levels: expected levels (debug, info, warning, error) by subsystem (agents, ",
+        ),
+        (
+            '[log.levels]\ntree = "loud"',
+            "log.levels: expected levels (debug, info, warning, error)",
+        ),
+        ("find_agents = 1", "find_agents: expected true or false, got 1"),
         ("agents = 1", "agents: expected a table of agents by name, got 1"),
         ("[agents]\nx = 1", "agents.x: expected a table, got 1"),
         (
@@ -188,6 +230,8 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             '[agents.x]\nkind = "acp"\ncommand = "a"\nenv = {"=" = "1"}',
             "agents.x.env: expected the",
         ),
+        ("[agents.x]\nfiles = 1", "agents.x.files: expected true or false, got 1"),
+        ("[agents.x]\nfiles = true", "agents.x.files: expected a key that goes with the kind"),
         ("[agents.x]\nscript = 1", "agents.x.script: expected the name of a file, got 1"),
         ("[agents.Big]", "agents.Big: expected a name of lower-case letters"),
         ('[agents."a b"]', "agents.a b: expected a name of lower-case letters"),
@@ -239,6 +283,7 @@ def test_flags_are_over_the_file(tmp_path: Path) -> None:
         port=2,
         path=(str(tmp_path / "x"),),
         agents={"new": AgentConfig(script="a:b.json")},
+        find_agents=False,
         log=LogConfig("debug"),
     )
     assert launch.paths == [Path("y")]
@@ -297,7 +342,7 @@ def test_what_a_host_is_built_with(tmp_path: Path) -> None:
     folder.mkdir()
     host = build_host(Config(limits=limits), seed=1, paths=[folder])
     assert host.settings.served == (folder.as_uri(),)
-    assert list(host.agents) == ["demo"]
+    assert next(iter(host.agents)) == "demo"  # and then what is found here
     assert (host.settings.grace, host.window.limit) == (1.0, 8)
     root = host.ledger.find(ROOT)
     assert root is not None

@@ -63,6 +63,8 @@ def test_the_defaults_that_are_told_are_those_that_count() -> None:
     for key, value in keys():
         if value not in (None, (), {}):
             shown = f'`"{value}"`' if isinstance(value, str) else f"{value:.0f}"
+            if isinstance(value, bool):
+                shown = f"`{str(value).lower()}`"
             assert told[key].startswith(shown), key
     for key, value in config_state(host()).values.items():
         assert told[key] == f"{value:.0f}", key
@@ -75,7 +77,7 @@ def test_every_setting_of_the_host_is_one_of_the_file() -> None:
         for name, value in attrs.asdict(LimitsConfig()).items()
         if value is not None
     }
-    config = Config(limits=LimitsConfig(**other, draft_seconds=99.0))
+    config = Config(grants="deny", limits=LimitsConfig(**other, draft_seconds=99.0))
     made = build_host(config, seed=1, paths=(Path("/srv"),)).settings
     for field in structs.fields(Settings):
         if field.name not in _NOT_SET:

@@ -214,7 +214,8 @@ def test_its_stdout_is_nobody_elses(tmp_path: Path, wire: Wiretap) -> None:
     program = (
         "import sys, os; from ahpd.cli import main; import ahpd.daemon.hosting as h; "
         "real = h.build_agents; "
-        "h.build_agents = lambda *a: (print('stray'), os.system('echo stray; cat'), real(*a))[2]; "
+        "stray = lambda: (print('stray'), os.system('echo stray; cat')); "
+        "h.build_agents = lambda *a, **k: (stray(), real(*a, **k))[1]; "
         "sys.argv = ['ahpd', '--stdio']; main()"
     )
     ended = subprocess.run(

@@ -18,6 +18,8 @@ class PuppetTerminal:
         self.typed = b""
         self.sizes: list[tuple[int, int]] = []
         self.closed = False
+        #: It waits for somebody to type.
+        self.reads = False
         #: It takes no input while this is set.
         self.is_deaf = False
         self._said: list[Piece] = []
@@ -71,6 +73,11 @@ class PuppetTerminal:
             await self._news.wait()
         return self._ended
 
+    async def is_reading(self) -> bool:
+        """See the port."""
+        await trio.lowlevel.checkpoint()
+        return self.reads
+
     async def close(self) -> None:
         """See the port."""
         self.closed = True
@@ -79,9 +86,13 @@ class PuppetTerminal:
 
 
 class PuppetTerminals:
-    """Starts puppets; `fails` is what the next start fails with. See the port."""
+    """Starts puppets; `fails` is what the next start fails with. See the port.
 
-    def __init__(self) -> None:
+    `told`: those without a command are shells that tell of theirs, when the test has them do so.
+    """
+
+    def __init__(self, *, told: bool = False) -> None:
+        self.told = told
         self.started: list[PuppetTerminal] = []
         self.fails: SpawnFailed | None = None
         #: Starting takes so many seconds.
@@ -91,6 +102,10 @@ class PuppetTerminals:
     def last(self) -> PuppetTerminal:
         """The one that was started last."""
         return self.started[-1]
+
+    def tells(self) -> bool:
+        """See the port."""
+        return self.told
 
     async def spawn(self, spawn: Spawn) -> Terminal:
         """See the port."""

@@ -47,7 +47,7 @@ async def test_a_conversation_outlives_a_host_that_is_killed(
     assert log.read_text().count("session/new") == 1
     assert log.read_text().count("session/load") == 2
     until(lambda: not running(f"{ROGUE}\0loads\0{log}"))
-    assert running(f"sleep\000100001.{os.getpid()}")
+    until(lambda: running(f"sleep\000100001.{os.getpid()}"))
     with daemon(tmp_path):
         assert not running(f"sleep\000100001.{os.getpid()}"), "a host ends what the last one left"
 

@@ -42,6 +42,10 @@ def asked(recording: Path) -> list[str]:
     ]
 
 
+#: What an agent asks people by.
+ASKS = ("chat/toolCallReady", "chat/inputRequested")
+
+
 def said(recording: Path) -> list[str]:
     """What the agent said in each of its turns, without spaces, as the recording has it.
 
@@ -85,8 +89,7 @@ async def play(ann: RawPeer, turn_id: str) -> Any:
     while True:
         message = await ann.wait(
             lambda it: (
-                it.get("method") == "action"
-                and it["params"]["action"]["type"] in (*ENDINGS, "chat/toolCallReady")
+                it.get("method") == "action" and it["params"]["action"]["type"] in (*ENDINGS, *ASKS)
             ),
             PATIENCE,
         )
@@ -94,6 +97,10 @@ async def play(ann: RawPeer, turn_id: str) -> Any:
         if action["type"] in ENDINGS:
             ann.inbox.insert(0, message)
             return await ending(ann, turn_id, PATIENCE)
+        if action["type"] == "chat/inputRequested":
+            answer = {"requestId": action["request"]["id"], "response": "decline"}
+            await ann.dispatch(C, {"type": "chat/inputCompleted", **answer})
+            continue
         if "confirmed" not in action:
             await ann.dispatch(C, approved(turn_id, action["toolCallId"]))
 

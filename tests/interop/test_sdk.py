@@ -98,7 +98,7 @@ async def test_an_error_and_a_crash(tmp_path: Path) -> None:
 
 async def test_files_and_terminals_are_not_served(tmp_path: Path) -> None:
     async with session(agent(tmp_path), tmp_path) as (host, ann):
-        for turn_id, text in (("t1", "fs"), ("t2", "term"), ("t3", "elicit")):
+        for turn_id, text in (("t1", "fs"), ("t2", "term")):
             await ann.dispatch(C, started(turn_id, text))
             failed = await ending(ann, turn_id, PATIENCE)
             assert failed["type"] == "chat/error"

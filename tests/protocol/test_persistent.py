@@ -176,3 +176,17 @@ def test_a_list_without_keys_cannot_be_searched() -> None:
         Seq([1]).tally()
     assert Seq[int]().tally() == 0
     assert Seq[int]().places_of(1) == []
+
+
+def test_a_text_is_cut_at_its_beginning_at_any_place() -> None:
+    whole = "".join(f"{number}," for number in range(40))
+    text = Text()
+    for start in range(0, len(whole), 7):
+        text = text.append(whole[start : start + 7])
+    for place in range(len(whole) + 2):
+        rest = text.without_first(place)
+        assert text.first(place) == whole[:place]
+        assert str(rest) == whole[place:]
+        assert len(rest) == len(whole[place:])
+        assert str(rest.append("more")) == whole[place:] + "more"
+    assert str(text) == whole

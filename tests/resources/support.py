@@ -17,6 +17,7 @@ from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.methods import CLIENT_METHODS
 from ahpd.protocol.uris import URI
 from ahpd.resources.files import FileResources
+from ahpd.resources.port import Served
 
 
 @attrs.define
@@ -39,7 +40,7 @@ class Files:
         keys = ("source", "destination") if len(names) == 2 else ("uri",)
         given = dict(zip(keys, map(self.uri, names), strict=True))
         params = decode(CLIENT_METHODS[method].params, {"channel": "ahp-root://", **given, **more})
-        result = await getattr(self.resources, do)(params, self.served)
+        result = await getattr(self.resources, do)(params, Served(self.served))
         if do == "watch":  # it was let, and that is all that is asked here
             result.close()
             return None

@@ -261,6 +261,33 @@ async def test_r_13_17_appends_at_the_same_time_are_all_there_and_whole(files: F
     assert sorted(got) == lines
 
 
+async def test_r_13_17_programs_that_append_meanwhile_lose_nothing(files: Files) -> None:
+    log, over = files.folder / "log", threading.Event()
+    theirs: list[str] = []
+    ours: list[str] = []
+
+    def append() -> None:
+        fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        while not over.wait(0.0005) or len(theirs) < 10:
+            theirs.append(f"theirs {len(theirs)}\n" * 20)
+            os.write(fd, theirs[-1].encode())
+        os.close(fd)
+
+    log.touch()
+    thread = threading.Thread(target=append)
+    thread.start()
+    try:
+        for number in range(100):
+            ours.append(f"ours {number}\n" * 20)
+            await files.write("log", ours[-1], mode="append")
+    finally:
+        over.set()
+        thread.join()
+    text = log.read_text()
+    assert len(text) == sum(map(len, (*ours, *theirs)))
+    assert all(each in text for each in (*ours, *theirs))
+
+
 async def contend(files: Files, name: str, code: int, **more: Any) -> str:
     """Eight write at the same time, and one of them succeeds: what it wrote."""
     won: list[str] = []

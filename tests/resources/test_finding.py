@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 
+from ahpd.resources import finding
 from ahpd.resources import index as index_module
 from ahpd.resources.files import FileResources
 from ahpd.resources.ignoring import Rules
@@ -61,6 +62,30 @@ async def test_ignore_files_are_respected_as_git_does(tmp_path: Path) -> None:
     assert {"keep.o", "src/keep.log", "src/deep/only/here", "sub/y", "q22"} <= wanted
     (tmp_path / ".ignore").write_text("q22\n")
     assert set(await found(tmp_path, "")) == {*wanted, ".ignore"} - {"q22"}
+
+
+async def test_a_folder_inside_a_repository_is_ignored_by_what_is_above_it(tmp_path: Path) -> None:
+    make(
+        tmp_path, "packages/ä/src/m.py", "packages/ä/node_modules/x/i.js", "packages/ä/a.log",
+        "packages/ä/keep.log", "packages/ä/out/x", "packages/ä/src/out/y", "packages/b/z",
+        "out/gone", "build/made/a.c", "build/made/b.log",
+    )  # fmt: skip
+    (tmp_path / ".gitignore").write_text("node_modules\n*.log\n/out\n/build/\n")
+    (tmp_path / "packages/.gitignore").write_text("!keep.log\n/ä/out\n")
+    package = tmp_path / "packages/ä"
+    assert "a.log" in await found(package, ""), "it is no repository yet"
+    await trio.run_process(["git", "-C", str(tmp_path), "init", "-q"])
+    listing = ["git", "-C", str(package), "ls-files", "-co", "-z", "--exclude-standard"]
+    done = await trio.run_process(listing, capture_stdout=True)
+    wanted = {name for name in done.stdout.decode().split("\0") if name}
+    assert wanted == {"src/m.py", "src/out/y", "keep.log"}
+    assert set(await found(package, "")) == wanted
+    assert set(await found(package / "src", "")) == {"m.py", "out/y"}
+    # Who has been sent into an ignored folder wants to see what is in it.
+    assert set(await found(tmp_path / "build/made", "")) == {"a.c", "b.log"}
+    # A repository in a repository is its own.
+    await trio.run_process(["git", "-C", str(package), "init", "-q"])
+    assert {"a.log", "out/x"} <= set(await found(package, ""))
 
 
 def test_patterns_with_and_without_exceptions() -> None:
@@ -131,6 +156,41 @@ async def test_a_slow_tree_gives_what_there_is_and_then_all(
         go_on.set()
     with trio.fail_after(30):
         while await labels() != ["a", "d/b"]:
+            await trio.sleep(0.01)
+
+
+async def test_folders_that_hang_leave_the_others_to_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        make(tmp_path, f"slow{number}/hangs", f"quick{number}/a")
+    go_on = threading.Event()
+    search = index_module.files_in
+
+    def hanging(folder: bytes, *more: Any) -> None:
+        if b"slow" in folder:
+            go_on.wait(60)
+        search(folder, *more)
+
+    monkeypatch.setattr(finding, "files_in", hanging)
+    monkeypatch.setattr(finding, "TURN", 0.05)
+    resources = FileResources()
+
+    async def labels(name: str) -> list[str]:
+        found = await resources.find("", [(tmp_path / name).as_uri()], 5)
+        return [each.label for each in found]
+
+    try:
+        with trio.fail_after(30):
+            for number in range(5):
+                assert await labels(f"slow{number}") == []
+            for number in range(5):
+                while await labels(f"quick{number}") != ["a"]:
+                    await trio.sleep(0.01)
+    finally:
+        go_on.set()
+    with trio.fail_after(30):
+        while await labels("slow4") != ["hangs"]:
             await trio.sleep(0.01)
 
 

@@ -17,6 +17,7 @@ import trio
 from ahpd.protocol.errors import ProtocolError
 from ahpd.protocol.resources import CreateResourceWatchParams
 from ahpd.resources.jail import Folders, lineage, plain, spot
+from ahpd.resources.port import Served
 from tests.resources.support import Files, fails, open_fds, watched_inodes
 
 pytestmark = pytest.mark.real_time
@@ -175,8 +176,8 @@ async def test_no_descriptor_stays_open(files: Files) -> None:
 def test_paths() -> None:
     assert plain(b"//w/./a//") == b"/w/a"
     assert list(lineage(b"/w/a")) == [b"/w/a", b"/w", b"/"]
-    assert Folders([b"/w"]).holds(b"/w/x")
-    assert not Folders([b"/w"]).holds(b"/")
+    assert Folders([b"/w"]).holds(b"/w/x", "read")
+    assert not Folders([b"/w"]).holds(b"/", "read")
     assert Folders([b"/w/a"]).below(b"/w")
     assert not Folders([b"/w/a"]).below(b"/w/a")
 
@@ -184,7 +185,7 @@ def test_paths() -> None:
 def test_a_link_to_the_top_serves_nothing(tmp_path: Path) -> None:
     (tmp_path / "top").symlink_to("/")
     folders = Folders([bytes(tmp_path / "top"), bytes(tmp_path) + b"/../../../../../../.."])
-    assert not folders.holds(b"/etc/hostname")
+    assert not folders.holds(b"/etc/hostname", "read")
 
 
 def test_walks_end_where_the_kernels_do(tmp_path: Path) -> None:
@@ -335,7 +336,7 @@ async def test_a_folder_that_is_swapped_for_a_link_has_nobody_watch_what_is_outs
     codes: set[int] = set()
     whole = CreateResourceWatchParams(uri=files.uri("").rstrip("/"), recursive=True)
     below = CreateResourceWatchParams(uri=files.uri("d"), recursive=True)
-    watch = await files.resources.watch(whole, files.served)
+    watch = await files.resources.watch(whole, Served(files.served))
 
     async def follow() -> None:
         while True:
@@ -353,7 +354,7 @@ async def test_a_folder_that_is_swapped_for_a_link_has_nobody_watch_what_is_outs
                 (outside / f"outside{number}").touch()
                 (outside / "e" / f"outside{number}").touch()
                 try:
-                    other = await files.resources.watch(below, files.served)
+                    other = await files.resources.watch(below, Served(files.served))
                 except ProtocolError as error:
                     codes.add(error.code)
                 else:

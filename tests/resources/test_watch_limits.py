@@ -89,8 +89,9 @@ def limited(folder: Path, wire: Connection, *, watches: int, instances: int) -> 
         may = subprocess.run(
             ["unshare", "-Ur", "sh", "-c", " && ".join(lower)], capture_output=True, timeout=20
         )
-    except FileNotFoundError:
-        pytest.skip("there is no unshare(1)")
+        subprocess.run(["nsenter", "--version"], check=True, capture_output=True, timeout=20)
+    except FileNotFoundError as missing:
+        pytest.skip(f"there is no {missing.filename}")
     if may.returncode:
         pytest.skip(f"no limits of one's own here: {may.stderr.decode().strip()}")
     serve = f"exec {sys.executable} -m ahpd --stdio --path '{folder}' --log-level warning"

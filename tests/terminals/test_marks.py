@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from ahpd.terminals.marks import LONGEST, Marks
-from ahpd.terminals.port import CommandBegan, CommandEnded, Detected, Moved, Output, Piece
+from ahpd.terminals.port import CommandBegan, CommandEnded, Detected, Moved, Output, Piece, Prompted
 
 
 def joined(pieces: Iterable[Piece]) -> list[Piece]:
@@ -36,7 +36,7 @@ S633 = (
 )
 S133 = "\x1b]133;A\x07$ \x1b]133;B\x07ls\x1b]133;C;\x07out\r\n\x1b]133;D;2\x1b\\"
 SAID = [
-    Detected(), Output("$ ls"), CommandBegan("ls"), Output("out\r\n"), CommandEnded(2),
+    Detected(), Prompted(), Output("$ ls"), CommandBegan("ls"), Output("out\r\n"), CommandEnded(2),
 ]  # fmt: skip
 
 

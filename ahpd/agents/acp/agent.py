@@ -6,14 +6,23 @@ The module is small on purpose: what runs the program is imported when the first
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import trio
-from msgspec import Struct, field
+from msgspec import field
 
-from ahpd.agents.port import AgentFailed, ConfigContext, Configuration, OpenRequest
+from ahpd.agents.acp.learned import Learned
+from ahpd.agents.port import (
+    AgentFailed,
+    ConfigContext,
+    Configuration,
+    OpenRequest,
+    SignInNeeded,
+)
+from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.discreet import Discreet
 from ahpd.protocol.model import JSON
 from ahpd.protocol.root import AgentCapabilities, AgentInfo, MultipleChatsCapability
@@ -22,20 +31,30 @@ from ahpd.protocol.uris import URI
 
 if TYPE_CHECKING:
     from ahpd.agents.acp.backend import AcpBackend
-    from ahpd.agents.acp.settings import Setting
+    from ahpd.agents.acp.process import AgentProcess
+    from ahpd.agents.acp.signin import Grant
 
 #: A variable of the environment that tells a program's host from others: see `leftovers`.
 MARK = "AHPD_AGENT_OF"
 #: Bytes of the longest line that is taken from an agent.
 LINE_BYTES = 64 * 1024 * 1024
 
-_CAPABILITIES = AgentCapabilities(multiple_chats=MultipleChatsCapability())
+#: Variables whose values are not to be shown.
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE", re.IGNORECASE)
 
 
-class Learned(Struct, eq=False):
-    """What is known of an agent only since it ran: the settings that it offers."""
+class Options(Discreet, frozen=True):
+    """What can be set of an agent.
 
-    settings: Mapping[str, Setting] = field(default_factory=dict)
+    `variables`: into which variable of its environment the token of a resource goes, variable ->
+    resource. `auth_method`: the way that it is to sign in by. `terminals` and `files`: whether the
+    host runs commands, and reads and writes files, for it.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    auth_method: str | None = None
+    terminals: bool = True
+    files: bool = False
 
 
 class AcpAgent(Discreet, frozen=True, eq=False):
@@ -52,18 +71,36 @@ class AcpAgent(Discreet, frozen=True, eq=False):
     environment: Mapping[str, str] = field(default_factory=dict)
     version: str = "0"
     line_bytes: int = LINE_BYTES
+    options: Options = field(default_factory=Options)
     learned: Learned = field(default_factory=Learned)
 
     @property
     def info(self) -> AgentInfo:
         """What clients are told; what the program says of itself is not known before it runs."""
+        able = self.learned.abilities
         return AgentInfo(
             provider=self.name,
             display_name=self.name,
             description=f"Runs {os.path.basename(self.command[0])} (ACP)",
             models=(),
-            capabilities=_CAPABILITIES,
+            capabilities=AgentCapabilities(
+                multiple_chats=MultipleChatsCapability(
+                    fork=True if able is not None and able.forks else None
+                )
+            ),
+            protected_resources=self._resources or None,
         )
+
+    @property
+    def _resources(self) -> tuple[ProtectedResourceMetadata, ...]:
+        """What tokens are taken for: by configuration, and since the agent wanted a sign-in."""
+        named = dict.fromkeys(self.options.variables.values())
+        set_up = [ProtectedResourceMetadata(resource=uri, required=False) for uri in named]
+        return (*set_up, *(each for each in self.learned.resources if each.resource not in named))
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """See `Changing`."""
+        self.learned.watch(changed)
 
     @property
     def can_resume(self) -> bool:
@@ -92,20 +129,55 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         process is left.
         """
         from ahpd.agents.acp.backend import AcpBackend  # noqa: PLC0415 - see the module
-        from ahpd.agents.acp.process import start_process  # noqa: PLC0415
+        from ahpd.agents.acp.handshake import Where  # noqa: PLC0415
 
         cwd, *others = _folders(request.working_directories)
-        process = await start_process(self.command, self.environment, cwd, limit=self.line_bytes)
-        backend, is_open = AcpBackend(process, cwd), False
+        grant = self._grant(request.tokens)
+        process = await self.start(grant, cwd)
+        backend, is_open = AcpBackend(self, process, request, Where(cwd, others)), False
         try:
-            await backend.begin(self.version, others, request)
+            await backend.begin(grant, request.config)
             self.learned.settings = backend.settings
             is_open = True
+        except SignInNeeded as needed:
+            self.learned.note_sign_in(needed)
+            raise
         finally:
             if not is_open:
                 with trio.CancelScope(shield=True):  # which takes some seconds at most: see `end`
                     await process.end()
         return backend
+
+    def _grant(self, tokens: Mapping[str, str]) -> Grant:
+        from ahpd.agents.acp.signin import granted  # noqa: PLC0415 - see the module
+
+        able = self.learned.abilities
+        methods = able.methods if able is not None else ()
+        options = self.options
+        return granted(self.name, methods, tokens, options.variables, options.auth_method)
+
+    async def start(self, grant: Grant, cwd: str) -> AgentProcess:
+        """A process of its own; whoever has it must `end` it. Raises `AgentFailed`."""
+        from ahpd.agents.acp.process import start_process  # noqa: PLC0415 - see the module
+
+        environment = {**self.environment, **grant.environment}
+        secrets = [
+            *grant.environment.values(),
+            *(value for name, value in self.environment.items() if _SECRET.search(name)),
+        ]
+        return await start_process(
+            self.command, environment, cwd, limit=self.line_bytes, secrets=secrets
+        )
+
+    async def sign_out(self, resource: str) -> None:
+        """See `Leaving`. A process of its own is told, if this agent knows how to."""
+        able = self.learned.abilities
+        if able is None or not able.signs_out:
+            await trio.lowlevel.checkpoint()
+            return
+        from ahpd.agents.acp.errands import sign_out  # noqa: PLC0415 - see the module
+
+        await sign_out(self)
 
     async def config_schema(self, context: ConfigContext) -> Configuration:
         """What the agent's last session could be set to; nothing before it had one. A checkpoint.
@@ -131,8 +203,17 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         return None
 
     async def forget(self, request: OpenRequest) -> None:
-        """Nothing: what the agent keeps of a conversation is left to it. A checkpoint."""
-        await trio.lowlevel.checkpoint()
+        """Have a process of its own delete the conversation, if this agent knows how to.
+
+        Whether it does is asked when it is not known. Raises `AgentFailed`.
+        """
+        able = self.learned.abilities
+        if request.conversation is None or (able is not None and not able.deletes):
+            await trio.lowlevel.checkpoint()
+            return
+        from ahpd.agents.acp.errands import delete  # noqa: PLC0415 - see the module
+
+        await delete(self, request.conversation)
 
 
 def _folders(uris: Sequence[URI]) -> Sequence[str]:

@@ -15,27 +15,25 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
-from msgspec import Struct
 
-from ahpd.agents.acp import handshake, permissions
-from ahpd.agents.acp.handshake import Abilities, Begun
-from ahpd.agents.acp.mapping import Updates, merged
+from ahpd.agents.acp import handshake
+from ahpd.agents.acp.asks import CANCELLED, Asks
+from ahpd.agents.acp.children import Children
+from ahpd.agents.acp.contents import block_text
+from ahpd.agents.acp.handshake import Abilities, Begun, NotTakenUp, Where
+from ahpd.agents.acp.mapping import Updates
 from ahpd.agents.acp.process import AgentGone, AgentProcess
 from ahpd.agents.acp.prompting import blocks
-from ahpd.agents.acp.rpc import (
-    AUTH_REQUIRED,
-    METHOD_NOT_FOUND,
-    Answered,
-    Asked,
-    Link,
-    RpcFault,
-)
+from ahpd.agents.acp.rpc import AUTH_REQUIRED, Answered, Asked, Link, RpcFault
+from ahpd.agents.acp.services import Services
 from ahpd.agents.acp.settings import (
-    MODE,
+    SETTING_OF,
     Setting,
     changed,
     request_for,
@@ -43,6 +41,7 @@ from ahpd.agents.acp.settings import (
     with_value,
 )
 from ahpd.agents.acp.tolerant import dict_of, text_of
+from ahpd.agents.acp.turns import Turn
 from ahpd.agents.events import (
     ConversationNamed,
     Done,
@@ -52,39 +51,40 @@ from ahpd.agents.events import (
     SettingsChanged,
     Stopped,
     SystemNotice,
-    TextChunk,
-    ThoughtChunk,
-    ToolFinished,
-    ToolOutput,
 )
 from ahpd.agents.port import (
     AgentFailed,
     Answer,
     EventSink,
     OpenRequest,
-    Permission,
     Prompt,
     ServerRequest,
+    SignInNeeded,
 )
 from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON, Object
 
+if TYPE_CHECKING:
+    from ahpd.agents.acp.agent import AcpAgent
+    from ahpd.agents.acp.signin import Grant
+
 _log = logging.getLogger("ahpd.agents.acp")
 
-#: Bytes of events that may wait for the turn's task before nothing more is read.
-WAITING_BYTES = 1 << 20
-#: And how many events that belong to no turn.
+#: How many events that belong to no turn may wait before nothing more is read.
 WAITING_BESIDE = 1000
 #: A conversation that was taken up is settled when nothing has come for so many seconds, and after
 #: so many in any case: agents may send what was said before after they answered (hazard B31).
 QUIET = 0.3
 SETTLED_WITHIN = 5.0
+#: The same of an agent that was seen to say it all before its answer.
+QUIET_AT_ONCE = 0.02
+#: Seconds that an agent may take to close a conversation before its input ends.
+CLOSE_WITHIN = 0.5
 #: Updates kept that come before it is known which conversation is ours.
 _EARLY = 10_000
-
-#: The kinds of updates that bring values of settings.
-_SETTINGS = ("config_option_update", "current_mode_update")
+#: Characters kept of what an agent says between turns.
+BETWEEN = 64 * 1024
 
 _LOST = "The agent could not take up the conversation: it does not know what was said before."
 
@@ -100,88 +100,64 @@ _STOPS: dict[str, Outcome] = {
 }
 
 
-class _Ask(Struct, frozen=True, eq=False):
-    """What the agent wants permission for."""
+#: The kinds of updates that bring values of settings, that repeat what was said before, and that
+#: are said to people whether or not a turn runs; and how many of these are kept.
+_SETTINGS = ("config_option_update", *SETTING_OF)
+_REPLAYED = (
+    "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call",
+    "tool_call_update",
+)  # fmt: skip
+_LATE = ("agent_message_chunk", "notice", "compaction_update")
+_MOST_NOTICES = 20
 
-    request: Asked
-    row: str
-
-
-class _Turn:
-    """A turn that runs, and what waits for its task."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.weight = 0
-        self.prompted = False
-        self.cancelled = False
-        #: The prompt was answered, with this; None in it: the agent is gone.
-        self.is_over = False
-        self.answer: Answered | None = None
-        self.done = trio.Event()
-        self._bell = trio.Event()
-        self._room = trio.Event()
-
-    @property
-    def listens(self) -> bool:
-        """What the agent says now belongs to it."""
-        return self.prompted and not self.is_over
-
-    def add(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self.events.append(event)
-            self.weight += _weight(event)
-        if events:
-            self.ring()
-
-    def take(self) -> Sequence[Event]:
-        events, self.events, self.weight = self.events, [], 0
-        self._room.set()
-        return merged(events)
-
-    def ring(self) -> None:
-        self._bell.set()
-
-    async def rung(self) -> None:
-        """Until something is there that was not. A checkpoint."""
-        self._bell = trio.Event()
-        await self._bell.wait()
-
-    async def room(self) -> None:
-        while self.weight > WAITING_BYTES and not self.done.is_set():
-            self._room = trio.Event()
-            await self._room.wait()
-
-    def leave(self) -> None:
-        """The task is over: nothing waits for it any more."""
-        self.done.set()
-        self._room.set()
+#: What is served in any case.
+_CAPABILITIES: dict[str, JSON] = {
+    "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+    "elicitation": {"form": {}, "url": {}},
+    "plan": {},
+    "subagents": {},
+}
 
 
 class AcpBackend:
     """See the module. Implements `Backend`. `begin` must be called first, and `close` last."""
 
-    def __init__(self, process: AgentProcess, cwd: str) -> None:
+    def __init__(
+        self, agent: AcpAgent, process: AgentProcess, request: OpenRequest, where: Where
+    ) -> None:
+        self._agent = agent
         self._process = process
+        self._where = where
+        self._wanted = request.conversation
         self._link = Link(process, self)
-        self._cwd = cwd
-        self._updates = Updates(cwd)
+        self._asks = Asks(self._link)
+        commands = request.commands if agent.options.terminals else None
+        files = request.files if agent.options.files else None
+        self._services = Services(self._link, where.cwd, commands, files)
+        self._updates = self._reader("")
+        self._children = Children(lambda session: self._reader(f"{session}/"), _now)
         self._able = Abilities()
         self._session: str | None = None
         self._early: list[dict[str, Any]] = []
         #: What can be set, with its values.
         self.settings: Mapping[str, Setting] = {}
-        self._turn: _Turn | None = None
-        self._asks: dict[str, _Ask] = {}
+        self._turn: Turn | None = None
         self._beside: list[Event] = []
         self._beside_bell = trio.Event()
         self._beside_taken = trio.Event()
         #: When it said something last; and whether what it says may be of before.
         self._heard_at = 0.0
         self._replays = False
+        self._replays_late = False
+        #: What it said after a turn or before one, which is shown with the next.
+        self._between = ""
+        self._hears_between = True
         #: The host knows what the conversation is called; and what it is told with the next turn.
         self._is_named = False
-        self._notice: str | None = None
+        self._notices: list[str] = []
+
+    def _reader(self, prefix: str) -> Updates:
+        return Updates(self._where.cwd, self._services.shown, prefix)
 
     @property
     def pid(self) -> int:
@@ -190,39 +166,62 @@ class AcpBackend:
 
     # ---- its beginning -----------------------------------------------------------------------
 
-    async def begin(self, version: str, others: Sequence[str], request: OpenRequest) -> None:
-        """Agree on everything, and begin a conversation or take one up. Raises `AgentFailed`.
-
-        `version` is the host's own, `others` are the working directories besides the first.
-        """
+    async def begin(self, grant: Grant, config: Object) -> None:
+        """Agree on everything, and begin a conversation or take one up. Raises `AgentFailed`."""
         failed: AgentFailed | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._link.run)
             try:
-                await self._begin(version, others, request.conversation)
-                await self._set_all(request.config)
+                await self._begin(grant)
+                await self._set_all(config)
             except AgentFailed as error:  # out of the nursery it would be a group
                 failed = error
             nursery.cancel_scope.cancel("the conversation has begun, or will not")
         if failed is not None:
             raise failed
 
-    async def _begin(self, version: str, others: Sequence[str], conversation: str | None) -> None:
-        self._able = await handshake.initialize(self._link, version)
-        begun: Begun | None = None
-        if conversation is not None:
-            begun = await handshake.take_up(self._link, self._able, conversation, self._cwd, others)
-            self._is_named = begun is not None
-            if begun is None:
-                self._notice = _LOST
-        if begun is None:
-            begun = await handshake.new(self._link, self._able, self._cwd, others)
-        self._session, self._replays = begun.session, begun.replays
+    async def _begin(self, grant: Grant) -> None:
+        agent = self._agent
+        about = Abilities(agent.name, agent.command, conceal=self._process.concealed)
+        capabilities: dict[str, JSON] = {**_CAPABILITIES, **self._services.capabilities}
+        self._able = await handshake.initialize(self._link, about, agent.version, capabilities)
+        agent.learned.meet(self._able)
+        if grant.method is not None:
+            await handshake.sign_in(self._link, self._able, grant.method)
+        begun = await self._take_up() or await handshake.new(self._link, self._able, self._where)
+        self._session = begun.session
         self._heard_at = trio.current_time()
+        if begun.replays:
+            # One that resumes without a word has nothing to repeat.
+            self._replays = begun.way == "load" or bool(self._early)
         self.settings = settings_of(begun.answer) or {}
         early, self._early = self._early, []
         for params in early:
             self.heard("session/update", params)
+        self._replays_late = False
+
+    async def _take_up(self) -> Begun | None:
+        """Go on with the conversation that is wanted; the second time that fails, without it.
+
+        Raises `AgentFailed`.
+        """
+        wanted, lost = self._wanted, self._agent.learned.lost
+        if wanted is None:
+            return None
+        why = _LOST
+        try:
+            begun = await handshake.take_up(self._link, self._able, wanted, self._where)
+        except NotTakenUp as error:
+            if wanted not in lost:
+                lost[wanted] = None
+                raise
+            begun, why = None, f"{_LOST} It said: {error.message}"
+        if begun is None:
+            self._notices.append(why)
+        else:
+            self._is_named = True
+        lost.pop(wanted, None)
+        return begun
 
     # ---- settings ----------------------------------------------------------------------------
 
@@ -236,7 +235,7 @@ class AcpBackend:
             try:
                 answer = await self._link.request(method, params, handshake.SET_WITHIN)
             except RpcFault as fault:
-                self._notice = self._not_set(setting, value, fault)
+                self._notices.append(self._not_set(setting, value, fault))
             else:
                 self.settings = settings_of(answer) or with_value(self.settings, key, value)
 
@@ -256,7 +255,7 @@ class AcpBackend:
         if answer.fault is None:
             self._take_settings(settings_of(answer.result))
             return
-        self._notice = self._not_set(before, value, answer.fault)
+        self._notices.append(self._not_set(before, value, answer.fault))
         if key in self.settings:
             self._take_settings(with_value(self.settings, key, before.value))
 
@@ -274,53 +273,94 @@ class AcpBackend:
             self._say_beside([SettingsChanged(values)])
 
     def _settings_in(self, update: dict[str, Any]) -> None:
-        mode = text_of(update, "currentModeId")
-        match text_of(update, "sessionUpdate"):
-            case "config_option_update":
-                self._take_settings(settings_of(update))
-            case "current_mode_update" if mode is not None and (
-                (known := self.settings.get(MODE)) is not None and known.kind == "mode"
-            ):
-                self._take_settings(with_value(self.settings, MODE, mode))
-            case _:
-                pass
+        kind = text_of(update, "sessionUpdate") or ""
+        if kind == "config_option_update":
+            self._take_settings(settings_of(update))
+        elif kind in SETTING_OF:
+            key, name = SETTING_OF[kind]
+            known, value = self.settings.get(key), text_of(update, name)
+            if known is not None and value is not None and known.kind == key:
+                self._take_settings(with_value(self.settings, key, value))
 
     # ---- what the agent says -----------------------------------------------------------------
 
     def heard(self, method: str, params: dict[str, Any]) -> None:
         """See `Listener`."""
         self._heard_at = trio.current_time()
-        if method == "$/cancel_request":
-            self._take_back(params.get("requestId"))
-        if method != "session/update":
-            return
+        match method:
+            case "session/update":
+                self._updated(params)
+            case "$/cancel_request":
+                request_id = params.get("requestId")
+                if not self._services.take_back(request_id):
+                    self._say_of(self._asks.take_back(request_id))
+            case "elicitation/complete":
+                self._say_of(self._asks.complete(text_of(params, "elicitationId")))
+            case _:
+                pass
+
+    def _updated(self, params: dict[str, Any]) -> None:
         if self._session is None:
             if len(self._early) < _EARLY:
                 self._early.append(params)
             return
-        if params.get("sessionId") not in (None, self._session):
-            return  # of a worker of the agent's, which nobody was told of
-        update, turn = dict_of(params, "update"), self._turn
-        if update.get("sessionUpdate") in _SETTINGS:
-            self._settings_in(update)
-        if turn is not None and turn.listens:
-            turn.add(self._updates.in_turn(update))
+        session, update = params.get("sessionId"), dict_of(params, "update")
+        turn = self._turn
+        listens = turn is not None and turn.listens
+        is_ours = session in (None, self._session)
+        if update.get("sessionUpdate") == "subagent_update":
+            parent = None if is_ours else str(session)
+            events = self._children.told(parent, update, in_turn=listens)
+        elif not is_ours:
+            events = self._children.heard(str(session), update, in_turn=listens)
         else:
-            self._say_beside(self._updates.beside(update))
+            if update.get("sessionUpdate") in _SETTINGS:
+                self._settings_in(update)
+            if listens:
+                events = self._updates.in_turn(update)
+            else:
+                events = self._updates.beside(update)
+                self._hear_between(update)
+        if turn is not None and listens:
+            turn.add(events)
+        else:
+            self._say_beside(events)
+
+    def _hear_between(self, update: dict[str, Any]) -> None:
+        """What belongs to no turn that runs, and yet is said to people."""
+        kind, turn = update.get("sessionUpdate"), self._turn
+        if self._replays and kind in _REPLAYED:
+            self._replays_late = True
+        elif kind not in _LATE or not self._hears_between:
+            return
+        elif turn is not None and turn.is_over:  # right behind its end
+            if not turn.cancelled:
+                turn.add(self._updates.in_turn(update))
+        elif kind == "agent_message_chunk":
+            self._between += block_text(update.get("content")) or ""
+            self._between = self._between[-BETWEEN:]
+        elif len(self._notices) < _MOST_NOTICES:
+            said = self._updates.in_turn(update)
+            self._notices += [str(each.content) for each in said if isinstance(each, SystemNotice)]
+
+    def _say_of(self, said: tuple[str, Sequence[Event]] | None) -> None:
+        """Something about what was asked, in the running turn."""
+        if said is not None and self._turn is not None:
+            session, events = said
+            self._turn.add(self._children.says(session, events))
 
     def asked(self, request: Asked) -> None:
         """See `Listener`. What was not offered to the agent is refused as not known."""
-        if request.method != "session/request_permission":
-            self._link.refuse(request, METHOD_NOT_FOUND, f"{request.method} is not served here")
+        if request.method not in CANCELLED:
+            self._services.take(request)
             return
-        turn = self._turn
+        turn, session = self._turn, request.params.get("sessionId")
         if turn is None or not turn.listens or turn.cancelled:
-            self._link.reply(request, permissions.CANCELLED)
+            self._asks.cancel(request)
             return
-        call = dict_of(request.params, "toolCall")
-        row, events = self._updates.calls.asks(call, permissions.offered(request.params))
-        self._asks[row] = _Ask(request, row)
-        turn.add(events)
+        asker = str(session) if session not in (None, self._session) else ""
+        reader = (self._children.updates_of(asker) if asker else None) or self._updates
+        turn.add(self._children.says(asker, self._asks.ask(request, asker, reader.calls)))
 
     async def room(self) -> None:
         """See `Listener`."""
@@ -329,14 +369,6 @@ class AcpBackend:
         while len(self._beside) > WAITING_BESIDE:
             self._beside_taken = trio.Event()
             await self._beside_taken.wait()
-
-    def _take_back(self, request_id: Any) -> None:
-        for row, ask in list(self._asks.items()):
-            if ask.request.id == request_id and type(ask.request.id) is type(request_id):
-                del self._asks[row]
-                self._link.reply(ask.request, permissions.CANCELLED)
-                if self._turn is not None:
-                    self._turn.add(self._updates.calls.withdrawn(row))
 
     def _say_beside(self, events: Sequence[Event]) -> None:
         if events:
@@ -348,10 +380,11 @@ class AcpBackend:
     async def prompt(self, prompt: Prompt, events: EventSink) -> Outcome:
         """See `Backend`. Raises `AgentFailed` when the agent is gone, after its last words.
 
+        So it does when somebody has to sign in: then the next turn has another process.
         Cancelled (from outside) before the agent has answered, it kills the agent's group.
         """
         assert self._turn is None, "one turn at a time"
-        turn = self._turn = _Turn()
+        turn = self._turn = Turn(prompt.window)
         try:
             if self._replays:
                 await self._settle(turn)
@@ -360,6 +393,8 @@ class AcpBackend:
             self._updates.begin()
             self._send(turn, prompt)
             while True:
+                if turn.events:
+                    await turn.gathered()
                 said = turn.take()
                 if said:
                     await events((*self._first_words(), *said))
@@ -376,29 +411,35 @@ class AcpBackend:
         finally:
             self._turn = None
             turn.leave()
-            self._answer_all()
+            self._asks.release()
+            self._hears_between = not turn.cancelled
             if turn.listens:
                 _log.warning("agent %d: left in the middle of a turn", self._process.pid)
                 self._process.signal(signal.SIGKILL)
 
-    async def _settle(self, turn: _Turn) -> None:
+    async def _settle(self, turn: Turn) -> None:
         """Let pass what the agent still repeats of a conversation that it has taken up."""
+        learned = self._agent.learned
+        quiet = QUIET_AT_ONCE if learned.repeats_at_once else QUIET
         with trio.move_on_after(SETTLED_WITHIN):
             while not turn.cancelled and self._link.ended is None:
-                quiet_at = max(self._heard_at + QUIET, trio.current_time())
+                quiet_at = max(self._heard_at + quiet, trio.current_time())
                 if quiet_at <= trio.current_time():
                     break
                 with trio.move_on_at(quiet_at):
                     await turn.rung()
+        if not turn.cancelled:
+            learned.repeats_at_once = not self._replays_late
         self._replays = False
 
-    def _send(self, turn: _Turn, prompt: Prompt) -> None:
+    def _send(self, turn: Turn, prompt: Prompt) -> None:
         def answered(answer: Answered | None) -> None:
             turn.answer = answer
             if answer is not None:
                 turn.add(self._updates.used(dict_of(answer.result, "usage")))
                 if not turn.cancelled:
                     turn.add([*self._updates.calls.close()])
+                turn.add(self._children.turn_is_over(cancelled=turn.cancelled))
             turn.is_over = True
             turn.ring()
 
@@ -415,18 +456,22 @@ class AcpBackend:
         if not self._is_named:
             self._is_named = True
             first.append(ConversationNamed(self._session))
-        if self._notice is not None:
-            first.append(SystemNotice(self._notice))
-            self._notice = None
-        return first
+        notices, self._notices = self._notices, []
+        if self._between:
+            notices.append(f"Said between turns: {self._between}")
+            self._between = ""
+        return [*first, *map(SystemNotice, notices)]
 
-    def _outcome(self, turn: _Turn, answer: Answered) -> Outcome:
+    def _outcome(self, turn: Turn, answer: Answered) -> Outcome:
         if turn.cancelled:
             return Stopped()  # agents answer all kinds of things then (hazard 18)
         if answer.fault is not None:
-            needs_auth = answer.fault.code == AUTH_REQUIRED
-            kind = "AuthRequired" if needs_auth else "AgentError"
-            return Failed(handshake.told(answer.fault, self._able), kind)
+            if answer.fault.code == AUTH_REQUIRED:
+                failed = handshake.failed(answer.fault, self._able)
+                if isinstance(failed, SignInNeeded):
+                    self._agent.learned.note_sign_in(failed)
+                raise failed
+            return Failed(handshake.told(answer.fault, self._able))
         reason = text_of(answer.result, "stopReason") or ""
         if reason not in _STOPS:
             _log.info(
@@ -436,18 +481,7 @@ class AcpBackend:
 
     def answer(self, answer: Answer) -> None:
         """See `Backend`."""
-        ask = self._asks.pop(answer.call_id, None) if isinstance(answer, Permission) else None
-        if ask is None or not isinstance(answer, Permission):
-            return
-        self._updates.calls.answered(ask.row, approved=answer.approved)
-        self._link.reply(ask.request, permissions.outcome(ask.request.params, answer))
-
-    def _answer_all(self) -> None:
-        """Nobody decides any more about what the agent asked: some wait for ever (hazard B28)."""
-        asks, self._asks = self._asks, {}
-        for ask in asks.values():
-            self._updates.calls.answered(ask.row, approved=False)
-            self._link.reply(ask.request, permissions.CANCELLED)
+        self._asks.answer(answer)
 
     def cancel(self) -> None:
         """See `Backend`."""
@@ -458,7 +492,7 @@ class AcpBackend:
         turn.ring()
         if turn.listens:
             self._link.notify("session/cancel", {"sessionId": self._session})
-            self._answer_all()
+            self._asks.release()
 
     def steer(self, message: Message) -> bool:
         """False: ACP has no word for it."""
@@ -471,6 +505,7 @@ class AcpBackend:
         failed: Exception | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_link)
+            nursery.start_soon(self._services.run)
             try:
                 await self._pass_on(events)
             except Exception as error:  # noqa: BLE001 - raised below, where it is in no group
@@ -513,19 +548,24 @@ class AcpBackend:
 
     async def close(self) -> None:
         """End the agent's process and its group, each step within a bound."""
+        await self._close_conversation()
         self._link.close("the agent was let go of")
-        await self._process.end()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._services.close)
+            await self._process.end()
+
+    async def _close_conversation(self) -> None:
+        """Let the agent put away what it has in memory, if it is there and knows how to."""
+        if not self._able.closes or self._session is None or self._link.ended is not None:
+            return
+        with trio.move_on_after(CLOSE_WITHIN):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._link.run)
+                with suppress(RpcFault, AgentGone):
+                    params: JSON = {"sessionId": self._session}
+                    await self._link.request("session/close", params, CLOSE_WITHIN)
+                nursery.cancel_scope.cancel("the conversation is closed")
 
 
-def _weight(event: Event) -> int:
-    """Bytes that an event holds on to, roughly."""
-    match event:
-        case TextChunk() | ThoughtChunk():
-            return 64 + len(event.text)
-        case ToolOutput() | ToolFinished():
-            return 64 + sum(
-                64 + len(getattr(each, "text", "")) + len(getattr(each, "data", ""))
-                for each in event.content
-            )
-        case _:
-            return 256
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

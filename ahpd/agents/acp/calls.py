@@ -11,7 +11,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from ahpd.agents.acp.contents import edits, fallback_output, first_text, results
+from ahpd.agents.acp.contents import (
+    ShowTerminal,
+    edits,
+    fallback_output,
+    first_text,
+    results,
+)
 from ahpd.agents.acp.tolerant import dicts_of, text_of
 from ahpd.agents.events import (
     Event,
@@ -86,10 +92,15 @@ class Call(Struct, eq=False):
 
 
 class Calls:
-    """See the module. `cwd` is where relative paths in diffs begin."""
+    """See the module. `cwd` is where relative paths in diffs begin, `show` shows terminals.
 
-    def __init__(self, cwd: str) -> None:
+    `prefix` sets the rows of one session's calls apart from those of another.
+    """
+
+    def __init__(self, cwd: str, show: ShowTerminal = lambda _: None, prefix: str = "") -> None:
         self._cwd = cwd
+        self._show = show
+        self._prefix = prefix
         self._calls: dict[str, Call] = {}
         self._rows: set[str] = set()
         self._past: dict[str, None] = {}
@@ -177,10 +188,10 @@ class Calls:
     # ---- rows --------------------------------------------------------------------------------
 
     def _made(self, name: str) -> Call:
-        row, number = name, 1
+        row, number = f"{self._prefix}{name}", 1
         while row in self._rows:
             number += 1
-            row = f"{name}#{number}"
+            row = f"{self._prefix}{name}#{number}"
         self._rows.add(row)
         return Call(row)
 
@@ -215,7 +226,7 @@ class Calls:
             call.phase = "running"
         if call.phase != "running":
             return
-        shown = tuple(results(call.content, self._cwd))
+        shown = tuple(results(call.content, self._cwd, self._show))
         if is_over:
             call.phase = "finished"
             failed = status == "failed"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from ahpd.agents.acp.tolerant import dict_of, number_of, text_of
@@ -26,10 +26,16 @@ _OUTPUTS = ("output", "formatted_output", "aggregated_output", "text", "stdout")
 COMPARED = 4000
 
 
-def results(content: Sequence[Any], cwd: str) -> Iterator[ToolResultContent]:
+#: A terminal of the agent's as content; None: there is none of that id.
+ShowTerminal: TypeAlias = Callable[[str], ToolResultContent | None]
+
+
+def results(
+    content: Sequence[Any], cwd: str, show: ShowTerminal = lambda _: None
+) -> Iterator[ToolResultContent]:
     """What a call's `content` shows; kinds that nobody knows are left out.
 
-    Paths are taken from `cwd`.
+    Paths are taken from `cwd`, and terminals from `show`.
     """
     for each in content:
         match text_of(each, "type"):
@@ -41,6 +47,10 @@ def results(content: Sequence[Any], cwd: str) -> Iterator[ToolResultContent]:
                     yield ToolResultFileEditContent(
                         before=edit.before, after=edit.after, diff=edit.diff
                     )
+            case "terminal":
+                shown = show(text_of(each, "terminalId") or "")
+                if shown is not None:
+                    yield shown
             case _:
                 pass
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ahpd.agents.acp.rpc import AUTH_REQUIRED, METHOD_NOT_FOUND, Link, RpcFault
-from ahpd.agents.acp.tolerant import dict_of, dicts_of, text_of
-from ahpd.agents.port import AgentFailed
+from ahpd.agents.acp.signin import Method, methods_in, resources
+from ahpd.agents.acp.tolerant import dict_of, text_of
+from ahpd.agents.port import AgentFailed, SignInNeeded
 from ahpd.protocol.model import JSON
 
 #: The version of ACP that is spoken here.
@@ -18,79 +19,117 @@ VERSION = 1
 INITIALIZE_WITHIN = 60.0
 NEW_WITHIN = 60.0
 LOAD_WITHIN = 120.0
+#: And to be signed in: it may open a page and wait for somebody.
+SIGN_IN_WITHIN = 180.0
 SET_WITHIN = 20.0
 
 
 class Abilities(Struct, frozen=True):
-    """What an agent said of itself."""
+    """What is known of an agent, most of it because it said so. `name` is the host's for it."""
 
+    name: str = "agent"
+    command: Sequence[str] = ()
     loads: bool = False
     resumes: bool = False
+    forks: bool = False
+    lists: bool = False
+    closes: bool = False
+    deletes: bool = False
+    signs_out: bool = False
     takes_folders: bool = False
     prompts: dict[str, Any] = {}
-    sign_in: Sequence[str] = ()
+    servers: dict[str, Any] = {}
+    methods: Sequence[Method] = ()
+    #: Takes out of a text what is not to be shown.
+    conceal: Callable[[str], str] = str
+
+
+class Where(Struct, frozen=True):
+    """Where a conversation is at work, and with which MCP servers, as ACP spells them."""
+
+    cwd: str
+    others: Sequence[str] = ()
+    servers: Sequence[JSON] = ()
 
 
 class Begun(Struct, frozen=True):
     """A session of the agent's, and how it was answered.
 
-    `replays`: what was said in it before may still be coming.
+    `replays`: what was said in it before may still be coming. `way`: how it was taken up.
     """
 
     session: str
     answer: JSON = None
     replays: bool = False
+    way: str = "new"
 
 
-async def initialize(link: Link, version: str) -> Abilities:
-    """Agree on the version; `version` is the host's own. Raises `AgentFailed`."""
+async def initialize(
+    link: Link, about: Abilities, version: str, capabilities: dict[str, JSON]
+) -> Abilities:
+    """Agree on the version, and say what is served. Raises `AgentFailed`.
+
+    `about` is what is known before, `version` the host's own.
+    """
     params = {
         "protocolVersion": VERSION,
-        # Files and commands are the agent's own business: it works on the same machine.
-        "clientCapabilities": {
-            "fs": {"readTextFile": False, "writeTextFile": False},
-            "terminal": False,
-            "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
-        },
+        "clientCapabilities": capabilities,
         "clientInfo": {"name": "ahpd", "title": "ahpd", "version": version},
     }
-    result = await asked(link, "initialize", params, INITIALIZE_WITHIN, Abilities())
+    result = await asked(link, "initialize", params, INITIALIZE_WITHIN, about)
     spoken = dict_of(result).get("protocolVersion")
     if spoken != VERSION:
         raise AgentFailed(f"the agent speaks version {spoken} of ACP, and only {VERSION} is known")
     able = dict_of(result, "agentCapabilities")
-    return Abilities(
+    return structs.replace(
+        about,
         loads=able.get("loadSession") is True,
-        resumes=_has(able, "resume"),
-        takes_folders=_has(able, "additionalDirectories"),
+        resumes=_has(able, "sessionCapabilities", "resume"),
+        forks=_has(able, "sessionCapabilities", "fork"),
+        lists=_has(able, "sessionCapabilities", "list"),
+        closes=_has(able, "sessionCapabilities", "close"),
+        deletes=_has(able, "sessionCapabilities", "delete"),
+        signs_out=_has(able, "auth", "logout"),
+        takes_folders=_has(able, "sessionCapabilities", "additionalDirectories"),
         prompts=dict_of(able, "promptCapabilities"),
-        sign_in=_methods(result),
+        servers=dict_of(able, "mcpCapabilities"),
+        methods=methods_in(result),
     )
 
 
-def _has(able: Any, name: str) -> bool:
-    """Whether a capability of sessions is there: an object, even an empty one."""
-    value = dict_of(able, "sessionCapabilities").get(name)
+async def sign_in(link: Link, able: Abilities, method: str) -> None:
+    """Have the agent sign in by one of its ways; it may ask people for long. Raises `AgentFailed`.
+
+    A way that needs a terminal is never asked for.
+    """
+    known = next((each for each in able.methods if each.id == method), None)
+    if known is not None and known.kind == "terminal":
+        return
+    await asked(link, "authenticate", {"methodId": method}, SIGN_IN_WITHIN, able)
+
+
+def _has(able: Any, group: str, name: str) -> bool:
+    """Whether a capability is there: an object, even an empty one."""
+    value = dict_of(able, group).get(name)
     return value is not None and value is not False
 
 
-async def new(link: Link, able: Abilities, cwd: str, others: Sequence[str]) -> Begun:
+async def new(link: Link, able: Abilities, where: Where) -> Begun:
     """Begin a conversation. Raises `AgentFailed`."""
-    result = await asked(link, "session/new", _where(able, cwd, others), NEW_WITHIN, able)
+    result = await asked(link, "session/new", _where(able, where), NEW_WITHIN, able)
     session = text_of(result, "sessionId")
     if not session:
         raise AgentFailed("the agent answered session/new without a session")
     return Begun(session, result)
 
 
-async def take_up(
-    link: Link, able: Abilities, session: str, cwd: str, others: Sequence[str]
-) -> Begun | None:
+async def take_up(link: Link, able: Abilities, session: str, where: Where) -> Begun | None:
     """Go on with an earlier conversation; None when this agent cannot.
 
-    Raises `AgentFailed` when it should be able to but cannot with this one.
+    Resumed rather than loaded, since then nothing is said again. Raises `AgentFailed` when it
+    should be able to but cannot with this one.
     """
-    params: dict[str, JSON] = {"sessionId": session, **_where(able, cwd, others)}
+    params: dict[str, JSON] = {"sessionId": session, **_where(able, where)}
     ways = [name for name, can in (("resume", able.resumes), ("load", able.loads)) if can]
     for way in ways:
         try:
@@ -98,17 +137,24 @@ async def take_up(
         except RpcFault as fault:
             if fault.code == METHOD_NOT_FOUND:
                 continue  # advertised is not implemented (hazard 20)
-            why = told(fault, able)
-            raise AgentFailed(f"the agent cannot go on with the conversation: {why}") from None
-        return Begun(session, result, replays=True)
+            if fault.code == AUTH_REQUIRED:
+                raise failed(fault, able) from None
+            raise NotTakenUp(
+                f"the agent cannot go on with the conversation: {told(fault, able)}"
+            ) from None
+        return Begun(session, result, replays=True, way=way)
     return None
 
 
-def _where(able: Abilities, cwd: str, others: Sequence[str]) -> dict[str, JSON]:
-    where: dict[str, JSON] = {"cwd": cwd, "mcpServers": []}
-    if others and able.takes_folders:
-        where["additionalDirectories"] = list(others)
-    return where
+class NotTakenUp(AgentFailed):
+    """The agent can take up conversations, but did not take up this one."""
+
+
+def _where(able: Abilities, where: Where) -> dict[str, JSON]:
+    params: dict[str, JSON] = {"cwd": where.cwd, "mcpServers": list(where.servers)}
+    if where.others and able.takes_folders:
+        params["additionalDirectories"] = list(where.others)
+    return params
 
 
 async def asked(link: Link, method: str, params: JSON, within: float, able: Abilities) -> JSON:
@@ -116,16 +162,26 @@ async def asked(link: Link, method: str, params: JSON, within: float, able: Abil
     try:
         return await link.request(method, params, within)
     except RpcFault as fault:
-        raise AgentFailed(told(fault, able)) from None
+        raise failed(fault, able) from None
+
+
+def failed(fault: RpcFault, able: Abilities) -> AgentFailed:
+    """What an error of the agent's means to whoever wanted something of it."""
+    if fault.code != AUTH_REQUIRED:
+        return AgentFailed(told(fault, able))
+    ways = methods_in(fault.data) or able.methods
+    return SignInNeeded(
+        told(fault, able), resources(able.name, ways), [each.wire() for each in ways]
+    )
 
 
 def told(fault: RpcFault, able: Abilities) -> str:
     """An error of the agent's for people; one that wants them to sign in, with the ways to."""
     if fault.code != AUTH_REQUIRED:
-        return _with_details(fault)
-    ways = _methods(fault.data) or able.sign_in
+        return able.conceal(_with_details(fault))
+    ways = [each.told(able.command) for each in methods_in(fault.data) or able.methods]
     how = f" Its ways to sign in: {'; '.join(ways)}." if ways else ""
-    return f"the agent wants you to sign in first ({_with_details(fault)}).{how}"
+    return able.conceal(f"the agent wants you to sign in first ({_with_details(fault)}).{how}")
 
 
 def _with_details(fault: RpcFault) -> str:
@@ -135,14 +191,3 @@ def _with_details(fault: RpcFault) -> str:
         details = details or text_of(data, key)
     text = fault.message if details is None else f"{fault.message}: {details}"
     return text[:2000]
-
-
-def _methods(result: Any) -> Sequence[str]:
-    """The agent's `authMethods`, by name and what they say of themselves."""
-    found = []
-    for each in dicts_of(result, "authMethods"):
-        name = text_of(each, "name") or text_of(each, "id")
-        description = text_of(each, "description")
-        if name is not None:
-            found.append(name if description is None else f"{name} ({description})")
-    return tuple(found)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ahpd.agents.acp.calls import Calls
-from ahpd.agents.acp.contents import block_text, texts
+from ahpd.agents.acp.contents import ShowTerminal, block_text, texts
 from ahpd.agents.acp.tolerant import dict_of, dicts_of, number_of, text_of
 from ahpd.agents.events import (
     ActivityChanged,
@@ -33,12 +33,21 @@ _log = logging.getLogger("ahpd.agents.acp")
 
 Update: TypeAlias = dict[str, Any]
 
+#: Plans, and summaries that are not whole yet, that are kept; characters of a summary.
+MOST_PLANS = 100
+SUMMARY = 64 * 1024
+
 
 class Updates:
-    """Reads the updates of one conversation. `calls` are those of the turn that runs."""
+    """Reads the updates of one conversation. `calls` are those of the turn that runs.
 
-    def __init__(self, cwd: str) -> None:
-        self.calls = Calls(cwd)
+    `show` shows terminals, and `prefix` sets the rows of its calls apart from those of others.
+    """
+
+    def __init__(self, cwd: str, show: ShowTerminal = lambda _: None, prefix: str = "") -> None:
+        self.calls = Calls(cwd, show, prefix)
+        self._plans: dict[str, Any] = {}
+        self._summaries: dict[str, str] = {}
         self._message: str | None = None
         self._usage = UsageReport()
         self._commands: Sequence[Command] = ()
@@ -108,10 +117,28 @@ class Updates:
 
     def _plan(self, update: Update) -> Iterable[Event]:
         """The whole plan, which the protocol has no field for; the step at work is the activity."""
-        entries = dicts_of(update, "entries")
+        yield from self._planned(dicts_of(update, "entries"))
+
+    def _planned(self, entries: Sequence[dict[str, Any]]) -> Iterable[Event]:
         now = next((each for each in entries if text_of(each, "status") == "in_progress"), None)
         yield ActivityChanged(None if now is None else text_of(now, "content"))
         yield from self._say_meta("ahpd.plan", entries or None)
+
+    def _plan_update(self, update: Update) -> Iterable[Event]:
+        """One plan of several: its steps, a text, or the file that it is in."""
+        plan = dict_of(update, "plan")
+        plan_id = text_of(plan, "planId") or "plan"
+        if text_of(plan, "type") == "items":
+            yield from self._planned(dicts_of(plan, "entries"))
+        if plan_id in self._plans or len(self._plans) < MOST_PLANS:
+            self._plans = {**self._plans, plan_id: plan}
+            yield from self._say_meta("ahpd.plans", self._plans)
+
+    def _plan_removed(self, update: Update) -> Iterable[Event]:
+        self._plans = {
+            key: each for key, each in self._plans.items() if key != text_of(update, "planId")
+        }
+        yield from self._say_meta("ahpd.plans", self._plans or None)
 
     def _usage_update(self, update: Update) -> Iterable[Event]:
         used, size = number_of(update, "used"), number_of(update, "size")
@@ -133,10 +160,24 @@ class Updates:
         if text:
             yield SystemNotice(text)
 
+    def _compaction_chunk(self, update: Update) -> Iterable[Event]:
+        """The summary, piece by piece; it is said when it is whole."""
+        key = text_of(update, "compactionId") or ""
+        text = self._summaries.pop(key, "") + (block_text(update.get("content")) or "")
+        if len(self._summaries) < MOST_PLANS:
+            self._summaries[key] = text[:SUMMARY]
+        return ()
+
     def _compaction(self, update: Update) -> Iterable[Event]:
         error = text_of(update, "error", "message") or text_of(update, "error")
+        status = text_of(update, "status")
         summary = texts(dicts_of(update, "summary"))
-        match text_of(update, "status"):
+        if status != "in_progress":
+            gathered = self._summaries.pop(text_of(update, "compactionId") or "", "")
+            summary = summary or gathered
+        match status:
+            case "in_progress":
+                yield ActivityChanged("Making the conversation shorter")
             case "completed":
                 yield SystemNotice(
                     "The conversation was made shorter" + f": {summary}" * bool(summary)
@@ -199,7 +240,7 @@ _IN_TURNS: Mapping[str, _Handle] = {
     "usage_update": Updates._usage_update,
     "notice": Updates._notice,
     "compaction_update": Updates._compaction,
-    "compaction_summary_chunk": _nothing,
+    "compaction_summary_chunk": Updates._compaction_chunk,
 }
 
 _BESIDE: Mapping[str, _Handle] = {
@@ -207,6 +248,8 @@ _BESIDE: Mapping[str, _Handle] = {
     "current_mode_update": Updates._mode,
     "session_info_update": Updates._title,
     "config_option_update": _nothing,
+    "plan_update": Updates._plan_update,
+    "plan_removed": Updates._plan_removed,
 }
 
 

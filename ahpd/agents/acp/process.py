@@ -45,7 +45,9 @@ class AgentGone(AgentFailed):
 class AgentProcess:
     """See the module. Made by `start_process`; `end` must be called once."""
 
-    def __init__(self, process: trio.Process, *, limit: int = LINE_LIMIT) -> None:
+    def __init__(
+        self, process: trio.Process, *, limit: int = LINE_LIMIT, secrets: Sequence[str] = ()
+    ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -57,6 +59,11 @@ class AgentProcess:
         self._splitter = LineSplitter(limit)
         self._waiting: deque[memoryview] = deque()
         self._news = trio.Event()
+        #: Nothing waits to be written.
+        self.is_drained = trio.Event()
+        self.is_drained.set()
+        #: The longest first: one may be a part of another.
+        self._secrets = sorted({each for each in secrets if each}, key=len, reverse=True)
         self._tail = bytearray()
         #: Its standard error has ended.
         self.said_all = trio.Event()
@@ -104,12 +111,22 @@ class AgentProcess:
             del self._tail[:-TAIL_BYTES]
             *whole, rest = (line + piece).split(b"\n")
             for each in whole:
-                _log.debug("agent %d: %s", self.pid, _shown(bytes(each[:LOGGED_LINE])))
+                _log.debug("agent %d: %s", self.pid, self.shown(bytes(each[:LOGGED_LINE])))
             line = bytearray(rest[:LOGGED_LINE])
 
     def tail(self, size: int = 2000) -> str:
         """The newest of its standard error, at most so many characters, fit to be shown."""
-        return _shown(bytes(self._tail)).strip()[-size:]
+        return self.shown(bytes(self._tail)).strip()[-size:]
+
+    def shown(self, text: bytes) -> str:
+        """As text fit to be shown, without the secrets that it was given."""
+        return self.concealed(_shown(text))
+
+    def concealed(self, text: str) -> str:
+        """The text without the secrets that the agent was given: it may say what it has."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
 
     # ---- what it is told ---------------------------------------------------------------------
 
@@ -117,11 +134,14 @@ class AgentProcess:
         """Have `data` written after what waits already. Never blocks."""
         self._waiting.append(memoryview(data))
         self._news.set()
+        if self.is_drained.is_set():
+            self.is_drained = trio.Event()
 
     async def write(self) -> None:
         """Write what waits, for ever. Returns when the agent does not take anything any more."""
         while True:
             if not self._waiting:
+                self.is_drained.set()
                 self._news = trio.Event()
                 await self._news.wait()
                 continue
@@ -133,6 +153,7 @@ class AgentProcess:
                 continue
             except (OSError, trio.ClosedResourceError):
                 self._waiting.clear()
+                self.is_drained.set()
                 return
             # In the same step as the write: a cancel comes before it or after this.
             if sent == len(data):
@@ -172,6 +193,7 @@ class AgentProcess:
                     await stream.aclose()
             with trio.move_on_after(KILL_WITHIN, shield=True):
                 await self._process.wait()  # or it stays a zombie
+                await self._group_over()
             if self._process.returncode is None:
                 _log.warning("agent %d: does not end, not even by SIGKILL", self.pid)
 
@@ -186,11 +208,14 @@ class AgentProcess:
         """Wait for the process and all of its group; whether they are over."""
         with trio.move_on_after(within):
             await self._process.wait()
-            # Nobody tells when its children have ended.
-            while self._group_lives():  # noqa: ASYNC110
-                await trio.sleep(_LOOK_EVERY)
+            await self._group_over()
             return True
         return False
+
+    async def _group_over(self) -> None:
+        """Nobody tells when its children have ended."""
+        while self._group_lives():  # noqa: ASYNC110
+            await trio.sleep(_LOOK_EVERY)
 
     def _group_lives(self) -> bool:
         try:
@@ -207,11 +232,17 @@ class AgentProcess:
 
 
 async def start_process(
-    command: Sequence[str], environment: Mapping[str, str], cwd: str, *, limit: int = LINE_LIMIT
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: str,
+    *,
+    limit: int = LINE_LIMIT,
+    secrets: Sequence[str] = (),
 ) -> AgentProcess:
     """Start an agent in a folder, with this added to the host's own environment.
 
-    Raises `AgentFailed` when that cannot be.
+    `secrets` are not shown in what people see of its output. Raises `AgentFailed` when that cannot
+    be.
     """
     try:
         process = await trio.lowlevel.open_process(
@@ -228,7 +259,7 @@ async def start_process(
             raise AgentFailed(f"the working directory {cwd} is not there") from None
         reason = error.strerror if isinstance(error, OSError) else error
         raise AgentFailed(f"the agent's program {command[0]} cannot be started: {reason}") from None
-    return AgentProcess(process, limit=limit)
+    return AgentProcess(process, limit=limit, secrets=secrets)
 
 
 def _shown(text: bytes) -> str:

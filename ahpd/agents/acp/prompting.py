@@ -1,4 +1,4 @@
-"""A message to an agent as ACP's content blocks: text first, then what is attached. Pure."""
+"""A message to an agent as ACP's content blocks: text, what is attached, what was run. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
-from ahpd.agents.port import Attached, Prompt, Remarks, Transcript
+from ahpd.agents.port import Attached, Prompt, Ran, Remarks, Transcript
 from ahpd.protocol.chat import MarkdownResponsePart, Turn
 from ahpd.protocol.common import StringOrMarkdown
 from ahpd.protocol.messages import (
@@ -37,6 +37,7 @@ def blocks(prompt: Prompt, takes: dict[str, Any]) -> list[Block]:
             case _:
                 pass
     found += [_text(_attached(each)) for each in prompt.attached]
+    found += [_text(_ran(each)) for each in prompt.ran]
     return found
 
 
@@ -91,6 +92,11 @@ def _decoded(data: str) -> str | None:
 
 def _uri(label: str) -> str:
     return "attachment:" + quote(label or "attached")
+
+
+def _ran(ran: Ran) -> str:
+    said = f"\nIt printed:\n{ran.output}" if ran.output else ""
+    return f"Meanwhile the user ran this in a terminal: {ran.command}\n{ran.outcome}{said}"
 
 
 def _attached(attached: Attached) -> str:

@@ -15,8 +15,8 @@ import trio
 from msgspec import Struct
 
 from ahpd.agents.acp.process import AgentGone, AgentProcess, LineTooLong
-from ahpd.agents.acp.tolerant import read_json
-from ahpd.protocol.jsontext import ParseError, dumps
+from ahpd.agents.acp.runs import LineReader
+from ahpd.protocol.jsontext import dumps
 from ahpd.protocol.model import JSON
 
 _log = logging.getLogger("ahpd.agents.acp")
@@ -28,6 +28,9 @@ AUTH_REQUIRED = -32000
 NOISE_LIMIT = 1000
 #: Of those, how many are logged, and how many kept for people.
 _NOISE_LOGGED = 20
+#: Bytes of answers that may wait for an agent that does not read, and seconds that more may.
+ANSWERS_BYTES = 4 << 20
+ANSWERS_WITHIN = 60.0
 #: Seconds for the rest of the output when the process has ended, and for its last words.
 REST_WITHIN = 1.0
 
@@ -87,8 +90,11 @@ class Link:
         self._next_id = 0
         self._noise = 0
         self._noises: list[str] = []
+        self._lines = LineReader()
         self._reads = 0
         self._held = False
+        #: Bytes of answers since all that was sent had been read.
+        self._answers = 0
         #: Why there is no agent any more, for people; None: there is one.
         self.ended: str | None = None
 
@@ -128,6 +134,9 @@ class Link:
                 await bell.wait()
         finally:
             self.forget(number)
+            if not came and method != "initialize":
+                # Most do not listen to it (hazard 19), and none is harmed.
+                self.notify("$/cancel_request", {"requestId": number})
         if not came:
             raise AgentGone(f"the agent did not answer {method} in {within:g} s")
         if came[0] is None:
@@ -144,16 +153,21 @@ class Link:
     def reply(self, request: Asked, result: JSON) -> None:
         """Answer a request of the agent's."""
         if self.ended is None:
-            self._send({"jsonrpc": "2.0", "id": request.id, "result": result})
+            self._answer({"jsonrpc": "2.0", "id": request.id, "result": result})
 
     def refuse(self, request: Asked, code: int, message: str) -> None:
         """Answer a request of the agent's with an error."""
         if self.ended is None:
             error = {"code": code, "message": message}
-            self._send({"jsonrpc": "2.0", "id": request.id, "error": error})
+            self._answer({"jsonrpc": "2.0", "id": request.id, "error": error})
 
-    def _send(self, message: JSON) -> None:
-        self.process.send(dumps(message) + b"\n")
+    def _answer(self, message: JSON) -> None:
+        self._answers += self._send(message)
+
+    def _send(self, message: JSON) -> int:
+        line = dumps(message) + b"\n"
+        self.process.send(line)
+        return len(line)
 
     def _check(self) -> None:
         if self.ended is not None:
@@ -213,15 +227,22 @@ class Link:
                 return "what the agent writes to its output is not the protocol"
             self._held = True  # a listener that is behind is no silence of the agent's
             await self._listener.room()
+            if not await self._reads_answers():
+                return "the agent does not read the answers to what it asks"
             self._held = False
 
+    async def _reads_answers(self) -> bool:
+        """While it does not, it is not listened to: it may ask for more and more."""
+        if self.process.is_drained.is_set():
+            self._answers = 0
+        if self._answers > ANSWERS_BYTES:
+            with trio.move_on_after(ANSWERS_WITHIN):
+                await self.process.is_drained.wait()
+                self._answers = 0
+        return self._answers <= ANSWERS_BYTES
+
     def _take_all(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            try:
-                message = read_json(line)
-            except ParseError:
-                self._note_noise(line)
-                continue
+        for message, line in self._lines.messages(lines):
             if isinstance(message, list):
                 for each in message:
                     self._take(each, line)
@@ -257,7 +278,7 @@ class Link:
     def _note_noise(self, line: bytes) -> None:
         self._noise += 1
         if self._noise <= _NOISE_LOGGED:
-            text = line[:200].decode(errors="replace")
+            text = self.process.concealed(line[:200].decode(errors="replace"))
             self._noises = [*self._noises[-4:], text]
             _log.warning("agent %d: no message of the protocol: %r", self.process.pid, text)
 

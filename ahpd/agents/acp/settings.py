@@ -15,14 +15,21 @@ from ahpd.agents.port import Configuration
 from ahpd.protocol.model import JSON
 from ahpd.protocol.session import SessionConfigPropertySchema, SessionConfigSchema
 
-#: The setting that an agent's modes are.
+#: The settings that an agent's modes, and the models of older ones, are.
 MODE = "mode"
+MODEL = "model"
+
+#: The updates that bring one value: of which setting, and where it is.
+SETTING_OF: Mapping[str, tuple[str, str]] = {
+    "current_mode_update": (MODE, "currentModeId"),
+    "current_model_update": (MODEL, "currentModelId"),
+}
 
 
 class Setting(Struct, frozen=True):
     """A setting with its value. `kind` is how the agent is told another one."""
 
-    kind: Literal["select", "boolean", "mode"]
+    kind: Literal["select", "boolean", "mode", "model"]
     value: JSON
     schema: SessionConfigPropertySchema
 
@@ -32,8 +39,8 @@ def settings_of(answer: Any) -> Mapping[str, Setting] | None:
     told = dict_of(answer)
     if isinstance(told.get("configOptions"), list):
         return dict(_options(told))
-    if dict_of(told, "modes"):
-        return dict(_modes(told))
+    if dict_of(told, "modes") or dict_of(told, "models"):
+        return {**dict(_modes(told)), **dict(_models(told))}
     return None
 
 
@@ -72,6 +79,18 @@ def _modes(told: Any) -> Iterator[tuple[str, Setting]]:
     yield MODE, Setting("mode", now, _choice("Mode", None, now, choices))
 
 
+def _models(told: Any) -> Iterator[tuple[str, Setting]]:
+    """In no schema any more, and still what many agents have (hazard 21)."""
+    now = text_of(told, "models", "currentModelId")
+    if now is None:
+        return
+    choices = [
+        {**each, "value": each.get("modelId")}
+        for each in dicts_of(told, "models", "availableModels")
+    ]
+    yield MODEL, Setting("model", now, _choice("Model", None, now, choices))
+
+
 def _choice(
     title: str, description: str | None, value: str, choices: list[dict[str, Any]]
 ) -> SessionConfigPropertySchema:
@@ -101,6 +120,8 @@ def request_for(session: str, key: str, setting: Setting, value: JSON) -> tuple[
     """The method and the params that set it to another value."""
     if setting.kind == "mode":
         return "session/set_mode", {"sessionId": session, "modeId": value}
+    if setting.kind == "model":
+        return "session/set_model", {"sessionId": session, "modelId": value}
     params: dict[str, JSON] = {"sessionId": session, "configId": key, "value": value}
     if setting.kind == "boolean":
         params["type"] = "boolean"

@@ -96,7 +96,7 @@ def answer(request_id: Any) -> dict[str, Any]:
         elif "method" not in message and message["id"] == request_id:
             if cancelled:
                 raise Cancelled
-            found: dict[str, Any] = message.get("result") or message["error"]
+            found: dict[str, Any] = message["result"] if "result" in message else message["error"]
             return found
 
 
@@ -191,7 +191,6 @@ def odd_kinds() -> None:
     send(**update("available_commands_update", availableCommands=[{"name": "go"}]))
     send(method="session/update", params={"sessionId": SESSION})
     send(method="session/update")
-    say("child", session="rogue-1-sub")
 
 
 def fails_at_once() -> None:
@@ -231,6 +230,179 @@ def burst() -> None:
     write("\n".join(json.dumps(each) for each in messages))
 
 
+def child_says(text: str, child: str = "rogue-1-sub") -> None:
+    say(text, session=child)
+
+
+def child_told(state: str | None, child: str = "rogue-1-sub", **more: Any) -> None:
+    fields = {} if state is None else {"state": {"state": state, **more}}
+    body = {"sessionUpdate": "subagent_update", "sessionId": child, "title": "Look", **fields}
+    params = {"sessionId": SESSION, "update": {"description": "around", **body}}
+    send(method="session/update", params=params)
+
+
+def sub_agent() -> None:
+    child_told("running")
+    child_says("Looked.")
+    params = {"sessionId": "rogue-1-sub", "toolCall": {"toolCallId": "c1"}, "options": OPTIONS}
+    send(id="sub", method="session/request_permission", params=params)
+    chosen = answer("sub")["outcome"].get("optionId")
+    send(**update("tool_call_update", "rogue-1-sub", toolCallId="c1", status="completed"))
+    child_says(f" Chose {chosen}.")
+    child_told("idle", stopReason="end_turn")
+    child_told("running")
+    child_told("idle", error={"message": "lost"})
+
+
+def sub_agent_goes_on() -> None:
+    child_told("running")
+    child_says("Begun.")
+
+    def ends() -> None:
+        child_says(" Done.")
+        child_told("idle")
+
+    threading.Timer(0.2, ends).start()
+
+
+FORM = {
+    "properties": {
+        "name": {"type": "string", "title": "Name", "minLength": 1},
+        "n": {"type": "integer", "minimum": 1, "default": 2},
+        "sure": {"type": "boolean"},
+        "size": {"type": "string", "enum": ["s", "m"], "default": "m"},
+        "tags": {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}},
+        "odd": {"type": "hologram", "description": "What?"},
+    },
+    "required": ["name"],
+}
+
+
+def elicits(request_id: Any = "form", **params: Any) -> None:
+    params = {"sessionId": SESSION, "message": "Who?", **params}
+    send(id=request_id, method="elicitation/create", params=params)
+    say(json.dumps(answer(request_id)))
+
+
+def elicits_url() -> None:
+    params = {"message": "Open", "mode": "url", "url": "https://example.org/x"}
+    params.update(sessionId=SESSION, elicitationId="e1")
+    send(id="url", method="elicitation/create", params=params)
+    time.sleep(0.1)
+    send(method="elicitation/complete", params={"elicitationId": "never"})
+    send(method="elicitation/complete", params={"elicitationId": "e1"})
+    say(json.dumps(answer("url")))
+
+
+def elicits_and_takes_back() -> None:
+    send(
+        id="back",
+        method="elicitation/create",
+        params={"sessionId": SESSION, "mode": "form", "requestedSchema": FORM},
+    )
+    send(method="$/cancel_request", params={"requestId": "back"})
+    say(json.dumps(answer("back")))
+
+
+def plans() -> None:
+    items = [{"content": "Look", "status": "in_progress"}]
+    for plan in (
+        {"type": "items", "planId": "1", "entries": items},
+        {"type": "markdown", "planId": "2", "content": "# Plan"},
+    ):
+        send(**update("plan_update", plan=plan))
+    send(**update("plan_removed", planId="1"))
+
+
+def compacts() -> None:
+    send(**update("compaction_update", compactionId="c", status="in_progress"))
+    for text in ("Short", "er."):
+        content = {"type": "text", "text": text}
+        send(**update("compaction_summary_chunk", compactionId="c", content=content))
+    send(**update("compaction_update", compactionId="c", status="completed"))
+    send(**update("compaction_update", compactionId="d", status="failed", error={"message": "no"}))
+    send(**update("notice", severity="warning", title="Careful", description="hot"))
+
+
+def floods() -> None:
+    for _ in range(5000):
+        send(id=1, method="zzz")
+    time.sleep(3600)
+
+
+def wants(method: str, **params: Any) -> Any:
+    """Have the host do something; its result, or the error's code."""
+    send(id=f"w-{method}", method=method, params={"sessionId": SESSION, **params})
+    found = answer(f"w-{method}")
+    return found.get("code", found)
+
+
+def terminal(*args: str, limit: int | None = None, **more: Any) -> str:
+    params = {"command": args[0], "args": list(args[1:]), **more}
+    if limit is not None:
+        params["outputByteLimit"] = limit
+    return str(wants("terminal/create", **params)["terminalId"])
+
+
+def runs_a_command() -> None:
+    env = [{"name": "WHO", "value": "w\u00f6rld"}]
+    one = terminal("sh", "-c", 'printf "hello $WHO\n"; exit 3', env=env, limit=5)
+    call("tool_call", "t1", title="Say hello", kind="execute", status="in_progress")
+    call("tool_call_update", "t1", content=[{"type": "terminal", "terminalId": one}])
+    over = wants("terminal/wait_for_exit", terminalId=one)
+    output = wants("terminal/output", terminalId=one)
+    content = [{"type": "terminal", "terminalId": one}]
+    call("tool_call_update", "t1", status="completed", content=content)
+    wants("terminal/release", terminalId=one)
+    gone = wants("terminal/output", terminalId=one)
+    say(json.dumps([over, output, gone]))
+
+
+def kills_a_command() -> None:
+    one = terminal("echo started; sleep 3600")
+    while "started" not in wants("terminal/output", terminalId=one)["output"]:
+        time.sleep(0.01)
+    send(id="long", method="terminal/wait_for_exit", params={"terminalId": one})
+    send(method="$/cancel_request", params={"requestId": "long"})
+    taken_back = answer("long")["code"]
+    wants("terminal/kill", terminalId=one)
+    over = wants("terminal/wait_for_exit", terminalId=one)
+    say(json.dumps([taken_back, over["exitCode"], isinstance(over["signal"], str)]))
+
+
+def wrong_commands() -> None:
+    tries = [
+        wants("terminal/create", command="ls", cwd="/etc"),
+        wants("terminal/create", command="ls", cwd="etc"),
+        wants("terminal/create", command=""),
+        wants("terminal/create", command="ls", outputByteLimit=-1),
+        wants("terminal/output", terminalId="term-99"),
+        wants("terminal/kill"),
+    ]
+    say(json.dumps(tries))
+
+
+def leaves_a_command() -> None:
+    say(terminal("sleep 3600"))
+
+
+def files() -> None:
+    here = os.getcwd()
+    Path("out").symlink_to("/etc")
+    wants("fs/write_text_file", path=f"{here}/new.txt", content="1\n2\u00e4\n3\n")
+    tries = [
+        wants("fs/read_text_file", path=f"{here}/new.txt"),
+        wants("fs/read_text_file", path=f"{here}/new.txt", line=2, limit=1),
+        wants("fs/read_text_file", path=f"{here}/gone"),
+        wants("fs/read_text_file", path=f"{here}/out/hostname"),
+        wants("fs/read_text_file", path="/etc/hostname"),
+        wants("fs/read_text_file", path="new.txt"),
+        wants("fs/write_text_file", path="/etc/x", content=""),
+        wants("fs/write_text_file", path=f"{here}/x"),
+    ]
+    say(json.dumps(tries))
+
+
 TURNS: dict[str, Callable[[], None]] = {
     "hello": lambda: say("Hello\u2028you\u0085."),
     "usual": usual_order,
@@ -257,6 +429,22 @@ TURNS: dict[str, Callable[[], None]] = {
     "close": closes_its_output,
     "orphan": leaves_an_orphan,
     "wait": until_cancelled,
+    "sub": sub_agent,
+    "sub-on": sub_agent_goes_on,
+    "child": lambda: child_says("Unheard of."),
+    "form": lambda: elicits(mode="form", requestedSchema=FORM),
+    "url": elicits_url,
+    "form-back": elicits_and_takes_back,
+    "mode-x": lambda: elicits(mode="telepathy"),
+    "plans": plans,
+    "floods": floods,
+    "command": runs_a_command,
+    "kill": kills_a_command,
+    "wrong-commands": wrong_commands,
+    "leave": leaves_a_command,
+    "files": files,
+    "compacts": compacts,
+    "env": lambda: say(os.environ.get("ROGUE_KEY", "nothing")),
     "hang": lambda: time.sleep(3600),
     "no-newline": ends_without_a_newline,
 }
@@ -267,7 +455,7 @@ def turn(request: dict[str, Any]) -> None:
     words = blocks[0]["text"].split()
     with (HOME / "said").open("a") as file:
         file.write(blocks[0]["text"] + "\n")
-    if "refuse" in words:
+    if "refuse" in words and not (HOME / "signed-in").exists():
         error = {"code": -32000, "message": "Log in", "data": {"authMethods": [{"id": "web"}]}}
         send(id=request_id, error=error)
         return
@@ -292,6 +480,9 @@ def turn(request: dict[str, Any]) -> None:
     send(result={"stopReason": reason, "usage": usage}, id=request_id)
     if "after" in words:
         say("after the end")
+    if "later" in words:
+        threading.Timer(0.1, lambda: say("later")).start()
+        threading.Timer(0.1, lambda: send(**update("notice", title="Late"))).start()
         call("tool_call_update", "running", status="completed")
 
 
@@ -341,11 +532,19 @@ def begin(message: dict[str, Any]) -> None:
             time.sleep(3600)
         version = 2 if "new-version" in START else 1
         able: dict[str, Any] = {"promptCapabilities": {"image": True}}
-        if "resumes" in START:
+        if "resumes" in START or "really-resumes" in START:
             able["sessionCapabilities"] = {"resume": {}}
         if "loads" in START:
             able["loadSession"] = True
-        methods = [{"id": "web", "name": "Browser", "description": "opens a page"}]
+        if "logs-out" in START:
+            able["auth"] = {"logout": {}}
+        methods: list[Any] = [{"id": "web", "name": "Browser", "description": "opens a page"}]
+        if "many-ways" in START:
+            methods += [
+                {"id": "key", "name": "Key", "type": "env_var", "vars": [{"name": "ROGUE_KEY"}]},
+                {"id": "tty", "name": "Terminal", "type": "terminal", "args": ["login"]},
+                {"name": "no id"},
+            ]
         result = {
             "protocolVersion": version,
             "agentCapabilities": able,
@@ -353,7 +552,7 @@ def begin(message: dict[str, Any]) -> None:
         }
         send(id=request_id, result=result)
     elif method == "session/new":
-        if "needs-auth" in START:
+        if "needs-auth" in START and not (HOME / "signed-in").exists():
             send(id=request_id, error={"code": -32000, "message": "Authentication required"})
             return
         if "early" in START:
@@ -371,14 +570,25 @@ def begin(message: dict[str, Any]) -> None:
         send(**update("config_option_update", **settings()))
         send(id=request_id, result=settings())
     elif method == "session/load":
-        if "load-fails" in START:
+        if "load-fails" in START and method == "session/load":
             send(id=request_id, error={"code": -32002, "message": "Resource not found"})
             return
         replay()
         send(id=request_id, result=None)
-        threading.Timer(0.1, replay).start()
+        if "at-once" not in START:
+            threading.Timer(0.1, replay).start()
+    elif method == "session/resume" and "really-resumes" in START:
+        if "repeats" in START:
+            replay()
+        send(id=request_id, result={})
     elif method == "session/prompt":
         turn(message)
+    elif method == "authenticate":
+        (HOME / "signed-in").touch()
+        send(id=request_id, result={})
+    elif method == "logout":
+        (HOME / "signed-in").unlink(missing_ok=True)
+        send(id=request_id, result={})
     else:
         send(id=request_id, error={"code": -32601, "message": "Method not found"})
 

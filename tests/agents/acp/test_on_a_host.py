@@ -21,10 +21,10 @@ pytestmark = pytest.mark.real_time
 
 @asynccontextmanager
 async def session(
-    agent: Agent, folder: Path, settings: Settings | None = None
+    agent: Agent, folder: Path, settings: Settings | None = None, **served: Any
 ) -> AsyncIterator[tuple[RunningHost, RawPeer]]:
-    """A host with a session in a folder, and Ann, who is in it."""
-    async with running_host(agent, settings=settings) as host:
+    """A host with a session in a folder, and Ann, who is in it; `served`: terminals, resources."""
+    async with running_host(agent, settings=settings, **served) as host:
         maker = await host.peer("maker")
         await maker.hello()
         await maker.request("createSession", channel=S, workingDirectories=[folder.as_uri()])

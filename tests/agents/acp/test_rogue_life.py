@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec import structs
 
 from ahpd.agents import events as ev
-from ahpd.agents.acp import backend, handshake, process
+from ahpd.agents.acp import backend, handshake, process, rpc
 from ahpd.agents.acp.agent import AcpAgent
 from ahpd.agents.acp.process import AgentGone
 from ahpd.agents.events import Done, Stopped
@@ -223,9 +224,69 @@ async def test_an_agent_that_remembers_nothing_says_so(tmp_path: Path) -> None:
         assert "does not know what was said before" in str(notice.content)
 
 
-async def test_a_conversation_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
-    told = await refused(rogue(tmp_path, "loads", "load-fails"), tmp_path, "rogue-1")
+async def test_a_conversation_that_cannot_be_loaded_is_an_error_once(tmp_path: Path) -> None:
+    """The second time it begins anew, and says so; what it is called then is the host's to keep."""
+    agent = rogue(tmp_path, "loads", "load-fails")
+    told = await refused(agent, tmp_path, "rogue-0")
     assert told == "the agent cannot go on with the conversation: Resource not found"
+    async with at_work(agent, tmp_path, "rogue-0") as at:
+        _, screen = await at.turn("hello")
+        named, notice, text, *_ = screen.events
+        assert named == ev.ConversationNamed("rogue-1")
+        assert isinstance(notice, ev.SystemNotice)
+        assert str(notice.content).endswith(
+            "It said: the agent cannot go on with the conversation: Resource not found"
+        )
+        assert text == ev.TextChunk("Hello\u2028you\u0085.")
+    assert await refused(agent, tmp_path, "rogue-0") == told, "it is tried again later"
+
+
+@pytest.mark.parametrize(
+    ("start", "way", "settles"),
+    [
+        (("really-resumes",), "session/resume", False),
+        (("really-resumes", "repeats"), "session/resume", True),
+        (("loads", "at-once"), "session/load", True),
+    ],
+)
+async def test_what_is_said_again_is_waited_for_where_something_is(
+    start: tuple[str, ...], way: str, settles: bool, tmp_path: Path
+) -> None:
+    agent = rogue(tmp_path, *start)
+    (tmp_path / "said").write_text("before\n")
+    async with at_work(agent, tmp_path, "rogue-1") as at:
+        assert len(at.sent(way)) == 1
+        assert at.backend._replays is settles
+        assert (await at.turn("hello"))[1].text == "Hello\u2028you\u0085."
+    assert agent.learned.repeats_at_once is settles
+
+
+async def test_one_that_repeats_late_is_waited_for_each_time(tmp_path: Path) -> None:
+    agent = rogue(tmp_path, "loads")
+    for _ in range(2):
+        (tmp_path / "said").write_text("before\n")
+        async with at_work(agent, tmp_path, "rogue-1") as at:
+            assert (await at.turn("hello"))[1].text == "Hello\u2028you\u0085."
+        assert agent.learned.repeats_at_once is False
+
+
+async def test_secrets_are_not_in_what_people_are_shown(tmp_path: Path) -> None:
+    agent = rogue(tmp_path)
+    environment = {**agent.environment, "ROGUE_API_KEY": "luck", "PLAIN": "out"}
+    agent = structs.replace(agent, environment=environment)
+    async with at_work(agent, tmp_path) as at:
+        with trio.fail_after(PATIENCE), pytest.raises(AgentGone, match=r"out of \*\*\*$"):
+            await at.backend.prompt(prompt("die"), Screen())
+
+
+async def test_one_that_asks_and_does_not_read_the_answers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rpc, "ANSWERS_BYTES", 10_000)
+    monkeypatch.setattr(rpc, "ANSWERS_WITHIN", 0.2)
+    async with at_work(rogue(tmp_path), tmp_path) as at:
+        with trio.fail_after(PATIENCE), pytest.raises(AgentGone, match="does not read the answers"):
+            await at.backend.prompt(prompt("hello floods"), Screen())
 
 
 async def test_a_cancel_while_a_conversation_settles(

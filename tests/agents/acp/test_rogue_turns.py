@@ -136,6 +136,9 @@ async def test_an_option_is_chosen_by_what_was_decided(
 async def test_calls_that_are_left_open_end_with_the_turn(tmp_path: Path) -> None:
     async with at_work(rogue(tmp_path), tmp_path) as agent:
         _, screen = await agent.turn("open after")
+        with trio.fail_after(60):  # or it might come in the next turn, which nobody could tell
+            while not (screen.text or agent.backend._between):
+                await trio.sleep(0.01)
         (finished,) = screen.only(ev.ToolFinished)
         assert isinstance(finished, ev.ToolFinished)
         assert (finished.call_id, finished.success) == ("running", False)
@@ -226,11 +229,6 @@ async def test_why_a_turn_ended(reason: str, outcome: ev.Outcome, tmp_path: Path
 async def test_an_error_ends_the_turn_and_not_the_agent(tmp_path: Path) -> None:
     async with at_work(rogue(tmp_path), tmp_path) as agent:
         assert (await agent.turn("fail"))[0] == Failed("Internal: disk full", "AgentError")
-        outcome, _ = await agent.turn("refuse")
-        assert outcome == Failed(
-            "the agent wants you to sign in first (Log in). Its ways to sign in: web.",
-            "AuthRequired",
-        )
         assert (await agent.turn("hello"))[0] == Done()
 
 

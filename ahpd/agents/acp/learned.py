@@ -1,0 +1,52 @@
+"""What is known of an agent only since it ran; forgotten with the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ahpd.agents.port import SignInNeeded
+from ahpd.protocol.common import ProtectedResourceMetadata
+
+if TYPE_CHECKING:
+    from ahpd.agents.acp.handshake import Abilities
+    from ahpd.agents.acp.settings import Setting
+
+
+class Learned:
+    """See the module. `watch` is told when what clients see of the agent may be another."""
+
+    def __init__(self) -> None:
+        #: The settings that its last session had; None: it had none yet.
+        self.settings: Mapping[str, Setting] | None = None
+        #: What it says of itself; None: it was not asked yet.
+        self.abilities: Abilities | None = None
+        #: Conversations that could not be taken up once.
+        self.lost: dict[str, None] = {}
+        #: It repeats a conversation before it says that it was taken up, and not after.
+        self.repeats_at_once = False
+        #: What tokens are taken for, since somebody had to sign in.
+        self.resources: Sequence[ProtectedResourceMetadata] = ()
+        self._changed: Callable[[], None] | None = None
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` from now on, and nobody else any more."""
+        self._changed = changed
+
+    def meet(self, abilities: Abilities) -> None:
+        """It says this of itself."""
+        before, self.abilities = self.abilities, abilities
+        if before is None or before.forks != abilities.forks:
+            self._tell()
+
+    def note_sign_in(self, needed: SignInNeeded) -> None:
+        """It wants somebody to sign in."""
+        known = {each.resource for each in self.resources}
+        new = [each for each in needed.resources if each.resource not in known]
+        if new:
+            self.resources = (*self.resources, *new)
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._changed is not None:
+            self._changed()
