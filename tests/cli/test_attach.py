@@ -29,6 +29,7 @@ class Chat:
     def __init__(self, daemon: Daemon, path: str) -> None:
         self.daemon = daemon
         self.path = path
+        self.children: list[Any] = []
 
     def seen(self) -> Any:
         """What `ahpd inspect` says of it."""
@@ -51,6 +52,7 @@ class Chat:
     def attached(self) -> Any:
         """Somebody at a terminal, who sees the prompt."""
         child = spawn(self.daemon.command("attach", self.path))
+        self.children.append(child)
         child.expect_exact("help shows what can be typed")
         child.expect_exact(f"{self.path}>")
         return child
@@ -79,6 +81,14 @@ def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chat]:
     stop_daemon(process)
     asking.kill()
     asking.communicate()
+
+
+@pytest.fixture(autouse=True)
+def nobody_stays(chat: Chat) -> Iterator[None]:
+    """What fails in one test holds nothing in the next."""
+    yield
+    while chat.children:
+        chat.children.pop().close(force=True)
 
 
 def test_a_console_on_a_terminal(chat: Chat) -> None:
@@ -115,6 +125,7 @@ def test_a_console_on_a_terminal(chat: Chat) -> None:
     child.expect_exact("cdcd")
     child.sendline("actor.nonsense")
     child.expect_exact("AttributeError: 'Chat' object has no attribute 'nonsense'")
+    child.expect_exact(">>>")
     child.sendeof()
     child.expect_exact("(paused)>")
     child.sendline("inject SilenceDue(7)")
@@ -149,8 +160,8 @@ def test_ctrl_c_leaves_and_what_was_paused_goes_on(chat: Chat) -> None:
 
 def test_ctrl_c_stops_what_goes_on_and_the_console_stays(chat: Chat) -> None:
     child = chat.attached()
-    child.sendline("py await trio.sleep_forever()")
-    time.sleep(0.3)
+    child.sendline("py print('un' + 'til'); await trio.sleep_forever()")
+    child.expect_exact("until")
     child.sendintr()
     child.expect_exact("py: stopped")
     child.sendline("pdb")

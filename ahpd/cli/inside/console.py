@@ -162,8 +162,7 @@ class Console:
 
     def _debug(self, command: Command) -> None:
         """Lines for the debugger while it asks for some, until the handler is over."""
-        call = self._link.call(command.method, {})
-        self._link.listener = call
+        call = self._link.call(command.method, {}, listens=True)
         self._typist.show(["waiting for its next message; Ctrl-C does not wait any longer"])
         inside = False
         try:

@@ -27,8 +27,8 @@ class Gone(NobodyThere):
 class Call:
     """A request under way; what comes for it, in order."""
 
-    def __init__(self, id: int) -> None:
-        self.id = id
+    def __init__(self) -> None:
+        self.id = 0
         self.queue: SimpleQueue[Any] = SimpleQueue()
 
 
@@ -52,12 +52,17 @@ class Link:
         """Begin to read."""
         self._thread.start()
 
-    def call(self, method: str, params: Any) -> Call:
-        """Send a request. Raises `NobodyThere`."""
+    def call(self, method: str, params: Any, *, listens: bool = False) -> Call:
+        """Send a request; one that `listens` gets the notifications from then on, every one of
+        them. Raises `NobodyThere`.
+        """
+        call = Call()
         with self._lock:
             if self.is_over:
                 raise Gone("the daemon hung up")
-            call = Call(self._look.send(method, params))
+            if listens:  # before it is sent: what it brings may be here before we are
+                self.listener = call
+            call.id = self._look.send(method, params)
             self._calls[call.id] = call
         return call
 
