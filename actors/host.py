@@ -16,7 +16,7 @@ from actors.recording import Recorder
 from actors.replay import ReplayWindow
 from actors.share import Share
 from actors.subscriptions import Listener, Subscriptions
-from ahpd.agents.port import Agent
+from ahpd.agents.port import Agent, PastConversation
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import notification
 from ahpd.protocol.model import Wire
@@ -86,6 +86,13 @@ def _nobody_writes(_: str) -> None:
     """Until somebody writes anything down."""
 
 
+class PastRow(Struct, frozen=True):
+    """A conversation that an agent keeps and no session has, as a row of the catalogue."""
+
+    provider: str
+    conversation: PastConversation
+
+
 class Host(Struct, eq=False):
     """One host's shared tables.
 
@@ -108,6 +115,10 @@ class Host(Struct, eq=False):
     catalogue: dict[URI, SessionSummary] | None = field(default_factory=dict)
     #: Sessions that are kept, and not loaded.
     dormant: Dormant = field(default_factory=Dormant)
+    #: Rows of the catalogue that are conversations which only their agents have.
+    past: dict[URI, PastRow] = field(default_factory=dict)
+    #: Conversations of sessions that were ended, by agent and name: they are no rows again.
+    let_go: set[tuple[str, str]] = field(default_factory=set)
     #: Who has been let out something and not been told to write it.
     heard: dict[Listener, None] = field(default_factory=dict)
     #: What starts processes on terminals; None: there are none here.

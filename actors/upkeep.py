@@ -101,13 +101,23 @@ class Upkeep:
         self._engine = engine
         self._actor = actor
         self._session = session
+        self._is_opening = False
+
+    @property
+    def _is_awaited(self) -> bool:
+        """The session waits for its first agent."""
+        owner = self._channel.owner
+        session = self._host.ledger.find(owner) if owner is not None else None
+        return session is not None and session.state.lifecycle == "creating"
 
     def take(self, errand: Errand) -> None:
         """Do it, or see to it beside the mailbox."""
         backend = self._engine.backend
         match errand:
             case OpenAgent():
-                self._actor.spawn(self._open, name="open")
+                if not self._is_opening:  # or one that fails would be tried twice
+                    self._is_opening = True
+                    self._actor.spawn(self._open, name="open")
             case ConfigMoved():
                 self._engine.configure(config_of(self._host, self._channel))
             case Control() if errand.opens or backend is not None:
@@ -125,7 +135,12 @@ class Upkeep:
 
     async def _open(self) -> None:
         """Helper: bring the agent up and tell the session how that went."""
-        failed = await self._open_or_why_not()
+        try:
+            if not self._is_awaited:
+                return
+            failed = await self._open_or_why_not()
+        finally:
+            self._is_opening = False
         if failed is not None:
             say_needs(self._host, self._channel, failed)
         tell(self._session, ChatOpened(self._channel.uri, failed))

@@ -431,6 +431,38 @@ class Authorizable(Protocol):
         ...
 
 
+class PastConversation(Struct, frozen=True):
+    """A conversation that an agent keeps: what it knows it by, and what it says of it.
+
+    `modified_at` is an ISO time; `folder` is where it was at work.
+    """
+
+    name: str
+    title: str | None = None
+    folder: URI | None = None
+    modified_at: str | None = None
+
+
+class PastTurn(Struct, frozen=True):
+    """What was said in such a conversation, from one message to the next."""
+
+    message: Message
+    events: Sequence[Event] = ()
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """An agent that keeps conversations, some of which began elsewhere."""
+
+    async def conversations(self) -> Sequence[PastConversation] | None:
+        """All that it keeps; None: it does not tell. Raises `AgentFailed`."""
+        ...
+
+    async def recall(self, conversation: PastConversation) -> Sequence[PastTurn]:
+        """What was said in one, the oldest first. Raises `AgentFailed`."""
+        ...
+
+
 @runtime_checkable
 class Leaving(Protocol):
     """An agent that can be signed out."""

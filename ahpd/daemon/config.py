@@ -93,6 +93,8 @@ class AgentConfig:
     terminals: bool = True
     #: Whether the host reads and writes files for it, in the chat's folders.
     files: bool = False
+    #: Whether it is asked what conversations it keeps, which are then in lists.
+    conversations: bool = True
 
     @property
     def fault(self) -> tuple[str, str] | None:

@@ -119,6 +119,7 @@ def _agent(name: str, agent: AgentConfig, mark: str | None) -> Agent:
         auth_method=agent.auth_method,
         terminals=agent.terminals,
         files=agent.files,
+        conversations=agent.conversations,
     )
     return AcpAgent(name, agent.command, {**agent.env, **marks}, __version__, options=options)
 

@@ -56,6 +56,7 @@ def test_every_key(tmp_path: Path) -> None:
         auth_method = "web"
         terminals = false
         files = true
+        conversations = false
         [agents.fourth]
         kind = "acp"
         command = "agent 'two words'"
@@ -119,6 +120,7 @@ def test_every_key(tmp_path: Path) -> None:
                 auth_method="web",
                 terminals=False,
                 files=True,
+                conversations=False,
             ),
             "fourth": AgentConfig(kind="acp", command=("agent", "two words")),
         },

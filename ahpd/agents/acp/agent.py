@@ -20,6 +20,8 @@ from ahpd.agents.port import (
     ConfigContext,
     Configuration,
     OpenRequest,
+    PastConversation,
+    PastTurn,
     SignInNeeded,
 )
 from ahpd.protocol.common import ProtectedResourceMetadata
@@ -48,13 +50,15 @@ class Options(Discreet, frozen=True):
 
     `variables`: into which variable of its environment the token of a resource goes, variable ->
     resource. `auth_method`: the way that it is to sign in by. `terminals` and `files`: whether the
-    host runs commands, and reads and writes files, for it.
+    host runs commands, and reads and writes files, for it. `conversations`: whether it is asked
+    which it keeps.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     auth_method: str | None = None
     terminals: bool = True
     files: bool = False
+    conversations: bool = True
 
 
 class AcpAgent(Discreet, frozen=True, eq=False):
@@ -197,6 +201,23 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         """None: an agent says all values at once. A checkpoint."""
         await trio.lowlevel.checkpoint()
         return ()
+
+    async def conversations(self) -> Sequence[PastConversation] | None:
+        """See `Remembering`. A process of its own is asked, unless it is known not to tell."""
+        able = self.learned.abilities
+        if not self.options.conversations or (able is not None and not (able.lists and able.loads)):
+            await trio.lowlevel.checkpoint()
+            return None
+        from ahpd.agents.acp.errands import conversations  # noqa: PLC0415 - see the module
+
+        return await conversations(self)
+
+    async def recall(self, conversation: PastConversation) -> Sequence[PastTurn]:
+        """See `Remembering`. A process of its own loads it."""
+        from ahpd.agents.acp.errands import recall  # noqa: PLC0415 - see the module
+
+        folder = (conversation.folder,) if conversation.folder is not None else ()
+        return await recall(self, conversation.name, _folders(folder)[0])
 
     def config_refusal(self, key: str, value: JSON) -> str | None:
         """None: what fits the schema is the agent's to judge, when it is told."""

@@ -123,15 +123,21 @@ async def new(link: Link, able: Abilities, where: Where) -> Begun:
     return Begun(session, result)
 
 
-async def take_up(link: Link, able: Abilities, session: str, where: Where) -> Begun | None:
+async def take_up(
+    link: Link,
+    able: Abilities,
+    session: str,
+    where: Where,
+    ways: Sequence[str] = ("resume", "load"),
+) -> Begun | None:
     """Go on with an earlier conversation; None when this agent cannot.
 
     Resumed rather than loaded, since then nothing is said again. Raises `AgentFailed` when it
     should be able to but cannot with this one.
     """
     params: dict[str, JSON] = {"sessionId": session, **_where(able, where)}
-    ways = [name for name, can in (("resume", able.resumes), ("load", able.loads)) if can]
-    for way in ways:
+    can = {"resume": able.resumes, "load": able.loads}
+    for way in (each for each in ways if can[each]):
         try:
             result = await link.request(f"session/{way}", params, LOAD_WITHIN)
         except RpcFault as fault:
