@@ -134,6 +134,7 @@ def test_a_console_on_a_terminal(chat: Chat) -> None:
     child.expect_exact("(Pdb)")
     child.sendline("p message.run * 6")
     child.expect_exact("42")
+    child.expect_exact("(Pdb)")
     child.sendintr()  # leaves pdb, not the console
     child.expect_exact("pdb is over: SilenceDue was handled")
     child.sendline("continue")
@@ -169,7 +170,8 @@ def test_ctrl_c_stops_what_goes_on_and_the_console_stays(chat: Chat) -> None:
     child.sendintr()
     child.expect_exact("pdb: stopped")
     child.sendline("status")
-    child.expect_exact("chat, running")
+    child.expect_exact("attached: you")
+    child.expect_exact("chat/0>")  # between two prompts the terminal is somebody else's
     child.sendeof()
     assert ended(child) == exits.OK
 
