@@ -19,11 +19,14 @@ from actors.messages import (
     CollectDraft,
     CreateSession,
     DisposeSession,
+    LookForPast,
     MatchSessions,
+    PastFound,
     SessionMoved,
     SessionsCounted,
     WakeSession,
 )
+from actors.past import Past, with_conversations
 from actors.refusal import refusal
 from actors.rules.names import session_name_fault
 from actors.settings import begin_chat, begin_session
@@ -41,10 +44,17 @@ from ahpd.protocol.root import SessionRemovedParams, SessionSummaryChangedParams
 from ahpd.protocol.session import CreateSessionParams, SessionState, SessionSummary
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.reducers.status import IDLE, READ
-from supervisors import Actor, Reject, StartFailed
+from supervisors import Actor, Failure, FailureKind, Reject, Reply, StartFailed
 
 Incoming: TypeAlias = (
-    CreateSession | DisposeSession | SessionMoved | CollectDraft | MatchSessions | WakeSession
+    CreateSession
+    | DisposeSession
+    | SessionMoved
+    | CollectDraft
+    | MatchSessions
+    | WakeSession
+    | LookForPast
+    | PastFound
 )
 
 
@@ -56,6 +66,9 @@ class Catalogue(Actor[Incoming]):
     def __init__(self, host: Host, journal: Journal) -> None:
         self._host = host
         self._journal = journal
+        self._past = Past(host, self)
+        #: Who waits for a conversation that is being recalled.
+        self._recalling: dict[URI, list[Reply[None]]] = {}
 
     async def on_start(self) -> None:
         """Say what moved while nobody looked, and finish what an earlier incarnation had begun."""
@@ -81,8 +94,17 @@ class Catalogue(Actor[Incoming]):
                 self._collect(message.session)
             case MatchSessions():
                 await self._start_missing()
+            case WakeSession() if message.session in self._host.past:
+                self._recall(message.session)
             case WakeSession():
                 await self._wake(message.session)
+            case LookForPast() if self._host.catalogue is not None:
+                self._past.look()
+            case PastFound():
+                if self._past.found(message, self._left_out):
+                    self._count()
+            case _:
+                pass
 
     @property
     def _summaries(self) -> dict[URI, SessionSummary]:
@@ -211,6 +233,32 @@ class Catalogue(Actor[Incoming]):
         except StartFailed as error:
             raise refusal(ErrorCode.INTERNAL_ERROR, f"the session {uri} did not start") from error
 
+    def _recall(self, uri: URI) -> None:
+        """Load a conversation of an agent's; the mailbox does not wait for it."""
+        waiting = self._recalling.setdefault(uri, [])
+        waiting.append(self.defer())
+        if len(waiting) == 1:
+            self.spawn(self._load_past, uri, name=f"recall {uri}")
+
+    async def _load_past(self, uri: URI) -> None:
+        """Helper: make it a session, and say so to all who wait."""
+        row, refused = self._host.past.get(uri), None
+        try:
+            if row is not None:
+                told = await self._past.recall(row)
+                if self._past.take_out(uri) is not None:
+                    channel = self._past.make(self.find, uri, row, told)
+                    self._look_at(uri)
+                    await self._start(channel, self._served_chats(channel))
+        except (Reject, StartFailed) as error:
+            refused = error if isinstance(error, Reject) else Reject("the session did not start")
+        for reply in self._recalling.pop(uri, []):
+            if refused is None:
+                reply.answer(None)
+            else:
+                why = Failure(FailureKind.REJECTED, self.path, refused.reason, refused.detail)
+                reply.fail(why)
+
     def _left_out(self, uri: URI) -> None:
         """There is no such session any more, for those who see lists."""
         self._summaries.pop(uri, None)
@@ -245,6 +293,8 @@ class Catalogue(Actor[Incoming]):
     def _end(self, channel: Channel) -> None:
         host = self._host
         requests = [conversation_of(host, chat) for chat in self._served_chats(channel)]
+        named = [each.conversation for each in requests if each.conversation is not None]
+        host.let_go.update((channel.state.provider, name) for name in named)
         agent = host.agent_of(channel.state.provider)
         owned = terminals_of(host, channel.uri)
         take_out(host, owned)
@@ -277,6 +327,7 @@ class Catalogue(Actor[Incoming]):
         channel.stirred = False
         annotations = self._host.ledger.state_of(uris.annotations_of(uri), "annotations")
         after = session_summary(uri, channel.state, before.created_at, annotations)
+        after = with_conversations(after, self._served_chats(channel))
         changes = summary_changes(before, after)
         if changes is None:
             return

@@ -55,6 +55,11 @@ class Dormant:
                     left += each
         return found
 
+    def add(self, session: URI, channels: Iterable[URI]) -> None:
+        """Another one, with these channels besides its own."""
+        self._channels[session] = (session, *channels)
+        self._owners.update(dict.fromkeys(self._channels[session], session))
+
     def remove(self, session: URI) -> None:
         """It is loaded now, or gone."""
         for uri in self._channels.pop(session, ()):

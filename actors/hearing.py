@@ -124,6 +124,7 @@ class Hearing:
             case ev.ConversationNamed() if speaker is self.talk:
                 if event.name != self._channel.notes.conversation:
                     self._channel.note(conversation=event.name)
+                    self._moved(self._channel)
             case ev.SettingsChanged() if speaker is self.talk:
                 self._set(event)
             case ev.WorkerSays() | ev.WorkerEnded():

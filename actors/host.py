@@ -11,12 +11,14 @@ from actors.clients import Clients
 from actors.clock import Clock
 from actors.dormant import Dormant
 from actors.grants import Grants
-from actors.ledger import Ledger
+from actors.ledger import Entry, Ledger
+from actors.otlp import Otlp
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
 from actors.share import Share
 from actors.subscriptions import Listener, Subscriptions
-from ahpd.agents.port import Agent
+from actors.tally import Tally
+from ahpd.agents.port import Agent, PastConversation
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import notification
 from ahpd.protocol.model import Wire
@@ -86,6 +88,13 @@ def _nobody_writes(_: str) -> None:
     """Until somebody writes anything down."""
 
 
+class PastRow(Struct, frozen=True):
+    """A conversation that an agent keeps and no session has, as a row of the catalogue."""
+
+    provider: str
+    conversation: PastConversation
+
+
 class Host(Struct, eq=False):
     """One host's shared tables.
 
@@ -108,6 +117,10 @@ class Host(Struct, eq=False):
     catalogue: dict[URI, SessionSummary] | None = field(default_factory=dict)
     #: Sessions that are kept, and not loaded.
     dormant: Dormant = field(default_factory=Dormant)
+    #: Rows of the catalogue that are conversations which only their agents have.
+    past: dict[URI, PastRow] = field(default_factory=dict)
+    #: Conversations of sessions that were ended, by agent and name: they are no rows again.
+    let_go: set[tuple[str, str]] = field(default_factory=set)
     #: Who has been let out something and not been told to write it.
     heard: dict[Listener, None] = field(default_factory=dict)
     #: What starts processes on terminals; None: there are none here.
@@ -126,6 +139,12 @@ class Host(Struct, eq=False):
     watchers: dict[URI, str] = field(default_factory=dict)
     #: Told each token that a client hands over, so that it gets into nothing that is written.
     on_secret: Callable[[str], None] = _nobody_writes
+    #: What is counted from the process's start on.
+    tally: Tally = field(default_factory=Tally)
+    #: What there is of telemetry; None: there is none.
+    telemetry: Otlp | None = None
+    #: Told each envelope that became visible, while somebody wants to know. Sync; never fails.
+    on_out: Callable[[Entry], None] | None = None
     #: The file with the report on the latest crash of the actor at a path, if there is one.
     crash_report: Callable[[str], str | None] = _nobody_writes
 

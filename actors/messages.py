@@ -17,7 +17,7 @@ from ahpd.agents.events import (
     Outcome,
     ServerChanged,
 )
-from ahpd.agents.port import ServerRequest
+from ahpd.agents.port import PastConversation, ServerRequest
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat import CreateChatParams
 from ahpd.protocol.customizations import CustomizationEnablement
@@ -96,6 +96,17 @@ class WakeSession(Struct, Request[None], frozen=True):
     """This session is kept and not loaded, and somebody asks for it. Harmless when it is loaded."""
 
     session: URI
+
+
+class LookForPast(Struct, frozen=True):
+    """Somebody asked for a list: agents may keep conversations that it does not have."""
+
+
+class PastFound(Struct, frozen=True):
+    """These are all the conversations that an agent keeps."""
+
+    provider: str
+    conversations: Sequence[PastConversation]
 
 
 class MatchSessions(Struct, frozen=True):

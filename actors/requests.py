@@ -26,12 +26,14 @@ from actors.messages import (
     DisposeChat,
     DisposeSession,
     LoadTurns,
+    LookForPast,
     Relocate,
 )
 from actors.moving import Move
 from actors.paging import cursor_of, page_before
 from actors.subscribing import subscribe
 from actors.summaries import moment, older_summary
+from actors.telling import tell
 from actors.terminals import create_terminal, dispose_terminal
 from ahpd.protocol.chat import (
     CreateChatParams,
@@ -85,6 +87,7 @@ async def _dispose_session(connection: Connection, params: DisposeSessionParams)
 async def _list_sessions(connection: Connection, params: ListSessionsParams) -> ListSessionsResult:
     """R-7.23 to R-7.29: everything unless paged; newest first; an error while not all are known."""
     catalogue = connection.host.catalogue
+    tell(connection.find("catalogue"), LookForPast())
     if catalogue is None:
         raise ProtocolError(ErrorCode.INTERNAL_ERROR, "stored sessions are still being read")
     rows = sorted(catalogue.values(), key=_place, reverse=True)

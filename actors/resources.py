@@ -190,8 +190,9 @@ def folders(host: Host) -> list[URI]:
     """The folders that are served: of the host, and of its sessions, loaded or not."""
     # Thousands of sessions work in a few folders: each of these is looked at once.
     named: dict[URI, None] = {}
-    for row in (host.catalogue or {}).values():
-        if row.working_directories:
+    for uri, row in (host.catalogue or {}).items():
+        # What an agent did elsewhere opens no folder to anybody, until somebody opens that.
+        if row.working_directories and uri not in host.past:
             named.update(dict.fromkeys(row.working_directories))
     for channel in host.ledger.channels.values():
         if channel.kind == "session" and channel.state.working_directories:

@@ -9,6 +9,7 @@ opened.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from msgspec import structs
@@ -34,8 +35,11 @@ from actors.telling import tell
 from ahpd.agents.events import Failed, ServerChanged
 from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, Released, failure
 from ahpd.protocol.common import ErrorInfo
-from ahpd.protocol.customizations import McpServerErrorState
+from ahpd.protocol.customizations import ClientPluginCustomization, McpServerErrorState
+from ahpd.protocol.model import Object
+from ahpd.protocol.root import RootState
 from ahpd.protocol.session import SessionState
+from ahpd.protocol.uris import ROOT, URI
 from supervisors import Actor, Ref, System
 
 _log = logging.getLogger("ahpd.agents")
@@ -87,7 +91,27 @@ def open_request(host: Host, chat: Channel, system: System) -> OpenRequest:
         tokens=held.tokens,
         commands=AgentCommands(host, system, chat) if host.terminals is not None else None,
         files=AgentFiles(host, host.resources, chat) if host.resources is not None else None,
+        servers=_servers(host),
+        plugins=tuple(_plugins(session)),
     )
+
+
+def _servers(host: Host) -> Object:
+    """The MCP servers that an editor has pushed."""
+    root: RootState | None = host.ledger.state_of(ROOT, "root")
+    values = root.config.values if root is not None and root.config is not None else {}
+    servers = values.get("mcpServers")
+    return servers if isinstance(servers, dict) else {}
+
+
+def _plugins(session: SessionState) -> Iterator[URI]:
+    """The plugins that those bring who take part, as far as they are switched on."""
+    for client in session.active_clients:
+        for each in client.customizations or ():
+            if isinstance(each, ClientPluginCustomization):
+                first = each.enablement[0] if each.enablement else None
+                if getattr(first, "enabled", True):
+                    yield each.uri
 
 
 class Upkeep:
@@ -101,13 +125,23 @@ class Upkeep:
         self._engine = engine
         self._actor = actor
         self._session = session
+        self._is_opening = False
+
+    @property
+    def _is_awaited(self) -> bool:
+        """The session waits for its first agent."""
+        owner = self._channel.owner
+        session = self._host.ledger.find(owner) if owner is not None else None
+        return session is not None and session.state.lifecycle == "creating"
 
     def take(self, errand: Errand) -> None:
         """Do it, or see to it beside the mailbox."""
         backend = self._engine.backend
         match errand:
             case OpenAgent():
-                self._actor.spawn(self._open, name="open")
+                if not self._is_opening:  # or one that fails would be tried twice
+                    self._is_opening = True
+                    self._actor.spawn(self._open, name="open")
             case ConfigMoved():
                 self._engine.configure(config_of(self._host, self._channel))
             case Control() if errand.opens or backend is not None:
@@ -125,7 +159,12 @@ class Upkeep:
 
     async def _open(self) -> None:
         """Helper: bring the agent up and tell the session how that went."""
-        failed = await self._open_or_why_not()
+        try:
+            if not self._is_awaited:
+                return
+            failed = await self._open_or_why_not()
+        finally:
+            self._is_opening = False
         if failed is not None:
             say_needs(self._host, self._channel, failed)
         tell(self._session, ChatOpened(self._channel.uri, failed))

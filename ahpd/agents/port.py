@@ -170,10 +170,11 @@ class OpenRequest(Discreet, frozen=True):
     logged, never stored. `customizations` are the session's as far as they are known, with what
     people decided about them. `conversation` is what an earlier backend of the chat said that the
     agent itself knows it by (`ConversationNamed`). `commands` and `files` are what the host can do
-    for the agent; None: nothing of the kind.
+    for the agent; None: nothing of the kind. `servers` are the MCP servers that clients have, by
+    name and as editors write them, and `plugins` the plugins that they brought.
     """
 
-    hidden = frozenset({"tokens"})
+    hidden = frozenset({"tokens", "servers"})
 
     session: URI
     chat: URI
@@ -188,6 +189,8 @@ class OpenRequest(Discreet, frozen=True):
     conversation: str | None = None
     commands: Commands | None = None
     files: Files | None = None
+    servers: Object = field(default_factory=dict)
+    plugins: Sequence[URI] = ()
 
 
 class Ran(Struct, frozen=True):
@@ -428,6 +431,38 @@ class Authorizable(Protocol):
 
     def authorize_server(self, server_id: str, token: str) -> None:
         """Here is the token that this server waits for; it says `ServerChanged` when it goes on."""
+        ...
+
+
+class PastConversation(Struct, frozen=True):
+    """A conversation that an agent keeps: what it knows it by, and what it says of it.
+
+    `modified_at` is an ISO time; `folder` is where it was at work.
+    """
+
+    name: str
+    title: str | None = None
+    folder: URI | None = None
+    modified_at: str | None = None
+
+
+class PastTurn(Struct, frozen=True):
+    """What was said in such a conversation, from one message to the next."""
+
+    message: Message
+    events: Sequence[Event] = ()
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """An agent that keeps conversations, some of which began elsewhere."""
+
+    async def conversations(self) -> Sequence[PastConversation] | None:
+        """All that it keeps; None: it does not tell. Raises `AgentFailed`."""
+        ...
+
+    async def recall(self, conversation: PastConversation) -> Sequence[PastTurn]:
+        """What was said in one, the oldest first. Raises `AgentFailed`."""
         ...
 
 

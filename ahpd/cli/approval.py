@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 import trio
 
+from ahpd.cli.edits import edit_lines
 from ahpd.cli.following import plain
 from ahpd.cli.output import Output
 from ahpd.cli.shown import line, safe
@@ -107,7 +108,11 @@ def question(call: Waiting) -> Iterator[str]:
     message = line(plain(call.invocation_message))
     if message and message != title:
         yield f"  {message}"
-    if isinstance(call.tool_input, str):
+    edits = call.edits if isinstance(call, ToolCallPendingConfirmationState) else None
+    if edits is not None and edits.items:
+        for edit in edits.items:
+            yield from (f"  {text}" for text in edit_lines(edit))
+    elif isinstance(call.tool_input, str):
         more = " …" if len(call.tool_input) > _INPUT else ""
         for each in (safe(call.tool_input[:_INPUT]) + more).split("\n"):
             yield f"  {each}"

@@ -304,8 +304,7 @@ class PtyTerminal:
 
         A little may come from those that were left behind, and is the end of the output.
         """
-        assert self._master is not None
-        data, _ = _read(self._master, HELD)
+        data = b"" if self._master is None else _read(self._master, HELD)[0]
         text = self._decoding.feed(data) + self._decoding.finish()
         pieces = [*self._marks.feed(text), *self._marks.finish()]
         self._let_go()

@@ -226,6 +226,56 @@ def memory(path: str, pid: int, count: int) -> float:
     return grown / count
 
 
+def parts(commands: int, size: int) -> float:
+    """What the last tenth of so many commands' output costs of what the first did (hazard B59)."""
+    from actors import scrollback  # noqa: PLC0415 - no other row needs the host's own parts
+    from ahpd.protocol import terminal as act  # noqa: PLC0415
+    from ahpd.reducers.terminal import reduce  # noqa: PLC0415
+    from ahpd.terminals.decoding import Decoding  # noqa: PLC0415
+    from ahpd.terminals.marks import Marks  # noqa: PLC0415
+    from ahpd.terminals.port import CommandBegan, CommandEnded, Output  # noqa: PLC0415
+
+    state = act.TerminalState(
+        title="t",
+        content=act.TerminalContent(),
+        lifecycle=act.TerminalRunningLifecycleState(),
+        claim=act.TerminalClientClaim(client_id="a"),
+    )
+    decoding, marks, held, began = Decoding(), Marks(), 0, 0.0
+    line = b"0123456789" * 8 + b"\r\n"
+    output = line * (size // len(line))
+    took = []
+    for number in range(commands):
+        if number % (commands // 10) == 0:
+            began = time.perf_counter()
+        stream = b"\x1b]633;E;make\x07\x1b]633;C\x07" + output + b"\x1b]633;D;0\x07"
+        for place in range(0, len(stream), 4096):
+            for piece in marks.feed(decoding.feed(stream[place : place + 4096])):
+                match piece:
+                    case Output(text=text):
+                        state = reduce(state, act.TerminalDataAction(data=text))
+                        held += len(text)
+                    case CommandBegan(line=command):
+                        began_it = act.TerminalCommandExecutedAction(
+                            command_id=str(number), command_line=command, timestamp=0
+                        )
+                        state = reduce(state, began_it)
+                        held += scrollback.PART + len(command)
+                    case CommandEnded(exit_code=code):
+                        ended_it = act.TerminalCommandFinishedAction(
+                            command_id=str(number), exit_code=code
+                        )
+                        state = reduce(state, ended_it)
+                    case _:
+                        pass
+                if scrollback.is_over(held, MIB):
+                    state = scrollback.trimmed(state, MIB)
+                    held = scrollback.size(state)
+        if number % (commands // 10) == commands // 10 - 1:
+            took.append(time.perf_counter() - began)
+    return took[-1] / statistics.median(took[1:4])
+
+
 def _resident(pid: int) -> float:
     """KiB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -245,6 +295,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--terminals", type=int, default=100)
+    parser.add_argument("--commands", type=int, default=10_000)
     parser.add_argument("--reader", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.reader:
@@ -275,6 +326,11 @@ def main() -> int:
     ok &= _row(
         "key to echo beside a flood, p99", f"{_p99(flooded):.2f} ms",
         "aim under 20 ms", reached=_p99(flooded) < 20,
+    )  # fmt: skip
+    ratio = parts(given.commands, 20_000)
+    ok &= _row(
+        f"the last tenth of {given.commands} commands of 20 KB, to the first", f"{ratio:.2f}",
+        "aim under 1.5", reached=ratio < 1.5,
     )  # fmt: skip
     _row(f"memory for each of {given.terminals} idle terminals", f"{kib:.0f} KiB")
     return 0 if ok else 1

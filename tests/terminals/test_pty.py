@@ -74,6 +74,31 @@ async def test_a_lone_escape_does_not_wait_for_what_may_follow() -> None:
         await talk.until("a\x1b")
 
 
+async def test_one_that_floods_is_closed_whatever_it_is_doing() -> None:
+    """Its reads are a thread's: none of them is of a descriptor that is another file's by then."""
+    for number in range(40):
+        async with talking(command="yes") as talk:
+            await talk.until("y\r\n", times=1 + 997 * (number % 5))
+            await trio.sleep(0.0007 * (number % 7))
+            with trio.move_on_after(0.001 * (number % 3)):
+                await talk.terminal.close()
+            opened = [os.open("/proc/self/stat", os.O_RDONLY) for _ in range(4)]
+            await talk.terminal.close()
+            for each in opened:
+                assert os.read(each, 1 << 16), "somebody else has read it"
+                os.close(each)
+        assert set(talk.text) <= set("y\r\n")
+
+
+async def test_a_flood_and_a_few_words_are_told_in_order() -> None:
+    text, ended = await output_of(
+        "seq 200000; sleep 0.02; echo few; sleep 0.02; seq 100000; echo words; exit 6"
+    )
+    numbers = "".join(f"{number}\r\n" for number in range(1, 200001))
+    assert text == numbers + "few\r\n" + numbers[: numbers.index("100001\r\n")] + "words\r\n"
+    assert ended == Ended(6)
+
+
 # ---- B07: who is left behind --------------------------------------------------------------------
 
 
@@ -292,6 +317,26 @@ async def test_without_descriptors_nothing_is_started_and_nothing_leaks() -> Non
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert descriptors() == before
     assert 0 < refusals < 8
+
+
+async def test_thousands_of_open_files_are_not_handed_on() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 5000:
+        pytest.skip(f"the system allows {hard} open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 5000), hard))
+    opened = []
+    try:
+        for _ in range(4096):
+            opened.append(os.open("/dev/null", os.O_RDONLY))
+            os.set_inheritable(opened[-1], True)
+        for _ in range(10):
+            text, ended = await output_of("ls /proc/self/fd")
+            assert ended == Ended(0)
+            assert set(text.split()) <= {"0", "1", "2", "3"}  # 3: of ls
+    finally:
+        for each in opened:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_the_process_leads_a_session_on_this_terminal() -> None:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 import trio
 
 from ahpd.agents.acp import handshake
-from ahpd.agents.acp.handshake import Abilities
+from ahpd.agents.acp.backend import QUIET, QUIET_AT_ONCE, SETTLED_WITHIN
+from ahpd.agents.acp.contents import block_text
+from ahpd.agents.acp.handshake import Abilities, Where
+from ahpd.agents.acp.mapping import Updates, merged
 from ahpd.agents.acp.rpc import METHOD_NOT_FOUND, Asked, Link
 from ahpd.agents.acp.signin import Grant
-from ahpd.agents.port import AgentFailed
+from ahpd.agents.acp.tolerant import dict_of, dicts_of, text_of
+from ahpd.agents.events import (
+    ActivityChanged,
+    CommandsChanged,
+    Event,
+    MetaChanged,
+    TitleProposed,
+    UsageReport,
+)
+from ahpd.agents.port import AgentFailed, PastConversation, PastTurn
+from ahpd.protocol.messages import Message, MessageOrigin
 from ahpd.protocol.model import JSON
 
 T = TypeVar("T")
@@ -22,6 +36,9 @@ if TYPE_CHECKING:
 
 #: Seconds that one of these may take to answer.
 WITHIN = 30.0
+#: Pages of a list that are asked for, and conversations that are taken from them.
+PAGES = 100
+MOST = 5000
 
 
 class Errand:
@@ -43,13 +60,16 @@ class Errand:
 
 
 async def errand(
-    agent: AcpAgent, do: Callable[[Link, Abilities], Awaitable[T]], listener: Errand | None = None
+    agent: AcpAgent,
+    do: Callable[[Link, Abilities], Awaitable[T]],
+    listener: Errand | None = None,
+    cwd: str | None = None,
 ) -> T:
-    """What `do` gives, with a process of the agent's that has been greeted.
+    """What `do` gives, with a process of the agent's that has been greeted, in the folder `cwd`.
 
     Raises `AgentFailed`. However it ends, no process is left.
     """
-    process = await agent.start(Grant(), tempfile.gettempdir())
+    process = await agent.start(Grant(), cwd or tempfile.gettempdir())
     done: list[T] = []
     failed: AgentFailed | None = None
     try:
@@ -92,3 +112,109 @@ async def delete(agent: AcpAgent, conversation: str) -> None:
             await handshake.asked(link, "session/delete", params, WITHIN, able)
 
     await errand(agent, do)
+
+
+async def conversations(agent: AcpAgent) -> Sequence[PastConversation] | None:
+    """All conversations that the agent keeps; None when it does not tell. Raises `AgentFailed`."""
+
+    async def do(link: Link, able: Abilities) -> Sequence[PastConversation] | None:
+        if not (able.lists and able.loads):
+            return None
+        found: dict[str, PastConversation] = {}
+        cursor: str | None = None
+        for _ in range(PAGES):
+            params: JSON = {} if cursor is None else {"cursor": cursor}
+            page = await handshake.asked(link, "session/list", params, WITHIN, able)
+            for each in dicts_of(page, "sessions"):
+                one = _conversation(each)
+                if one is not None:
+                    found[one.name] = one
+            cursor = text_of(page, "nextCursor")
+            if cursor is None:
+                break
+        return list(found.values())[:MOST]
+
+    return await errand(agent, do)
+
+
+def _conversation(told: dict[str, Any]) -> PastConversation | None:
+    name, cwd = text_of(told, "sessionId"), text_of(told, "cwd")
+    if not name:
+        return None
+    folder = "file://" + quote(cwd) if cwd is not None and cwd.startswith("/") else None
+    return PastConversation(name, text_of(told, "title"), folder, text_of(told, "updatedAt"))
+
+
+async def recall(agent: AcpAgent, name: str, cwd: str) -> Sequence[PastTurn]:
+    """What was said in a conversation, as the agent repeats it. Raises `AgentFailed`."""
+    listener = Recall(name, cwd)
+
+    async def do(link: Link, able: Abilities) -> Sequence[PastTurn]:
+        begun = await handshake.take_up(link, able, name, Where(cwd), ways=("load",))
+        if begun is None:
+            raise AgentFailed("the agent cannot load conversations")
+        await listener.settle(QUIET_AT_ONCE if agent.learned.repeats_at_once else QUIET)
+        return listener.turns()
+
+    return await errand(agent, do, listener, cwd)
+
+
+class Recall(Errand):
+    """Hears a conversation being repeated: a turn from each message of a person's to the next."""
+
+    def __init__(self, name: str, cwd: str) -> None:
+        super().__init__()
+        self._name = name
+        self._updates = Updates(cwd)
+        self._turns: list[tuple[list[str], list[Event]]] = []
+        self._is_message = False
+        self._heard_at = 0.0
+
+    def heard(self, method: str, params: dict[str, Any]) -> None:
+        """See `Listener`."""
+        self._heard_at = trio.current_time()
+        update = dict_of(params, "update")
+        if method != "session/update" or params.get("sessionId") not in (None, self._name):
+            return
+        if update.get("sessionUpdate") == "user_message_chunk":
+            text = block_text(update.get("content")) or ""
+            if not self._is_message:
+                self._close()
+                self._turns.append(([], []))
+            self._turns[-1][0].append(text)
+            self._is_message = True
+            return
+        events = self._updates.in_turn(update)
+        if events and any(not isinstance(each, _BESIDE) for each in events):
+            self._is_message = False
+            if not self._turns:
+                self._turns.append(([], []))
+            self._turns[-1][1].extend(events)
+
+    def _close(self) -> None:
+        """What was left open of the last turn is over."""
+        if self._turns:
+            self._turns[-1][1].extend(self._updates.calls.close())
+        self._updates.begin()
+
+    async def settle(self, quiet: float) -> None:
+        """Until nothing has come for so long: some go on after they have answered."""
+        with trio.move_on_after(SETTLED_WITHIN):
+            # Each time that something is heard there is more to wait for.
+            while (left := self._heard_at + quiet - trio.current_time()) > 0:  # noqa: ASYNC110
+                await trio.sleep(left)
+
+    def turns(self) -> Sequence[PastTurn]:
+        """What was heard, with the pieces of each text as one."""
+        self._close()
+        return [
+            PastTurn(
+                Message(text="".join(said), origin=MessageOrigin(kind="user" if said else "agent")),
+                merged(events),
+            )
+            for said, events in self._turns
+        ]
+
+
+#: What may come with a conversation that is repeated, and is in none of its turns.
+_BESIDE = CommandsChanged | MetaChanged | TitleProposed | UsageReport | ActivityChanged

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ahpd.agents.acp.rpc import AUTH_REQUIRED, METHOD_NOT_FOUND, Link, RpcFault
+from ahpd.agents.acp.servers import Server, for_agent
 from ahpd.agents.acp.signin import Method, methods_in, resources
 from ahpd.agents.acp.tolerant import dict_of, text_of
 from ahpd.agents.port import AgentFailed, SignInNeeded
@@ -45,11 +46,11 @@ class Abilities(Struct, frozen=True):
 
 
 class Where(Struct, frozen=True):
-    """Where a conversation is at work, and with which MCP servers, as ACP spells them."""
+    """Where a conversation is at work, and with which MCP servers."""
 
     cwd: str
     others: Sequence[str] = ()
-    servers: Sequence[JSON] = ()
+    servers: Sequence[Server] = ()
 
 
 class Begun(Struct, frozen=True):
@@ -123,15 +124,21 @@ async def new(link: Link, able: Abilities, where: Where) -> Begun:
     return Begun(session, result)
 
 
-async def take_up(link: Link, able: Abilities, session: str, where: Where) -> Begun | None:
+async def take_up(
+    link: Link,
+    able: Abilities,
+    session: str,
+    where: Where,
+    ways: Sequence[str] = ("resume", "load"),
+) -> Begun | None:
     """Go on with an earlier conversation; None when this agent cannot.
 
     Resumed rather than loaded, since then nothing is said again. Raises `AgentFailed` when it
     should be able to but cannot with this one.
     """
     params: dict[str, JSON] = {"sessionId": session, **_where(able, where)}
-    ways = [name for name, can in (("resume", able.resumes), ("load", able.loads)) if can]
-    for way in ways:
+    can = {"resume": able.resumes, "load": able.loads}
+    for way in (each for each in ways if can[each]):
         try:
             result = await link.request(f"session/{way}", params, LOAD_WITHIN)
         except RpcFault as fault:
@@ -151,7 +158,8 @@ class NotTakenUp(AgentFailed):
 
 
 def _where(able: Abilities, where: Where) -> dict[str, JSON]:
-    params: dict[str, JSON] = {"cwd": where.cwd, "mcpServers": list(where.servers)}
+    servers, _ = for_agent(where.servers, able.servers)
+    params: dict[str, JSON] = {"cwd": where.cwd, "mcpServers": servers}
     if where.others and able.takes_folders:
         params["additionalDirectories"] = list(where.others)
     return params

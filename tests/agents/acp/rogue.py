@@ -39,12 +39,19 @@ def send(**message: Any) -> None:
     write(json.dumps({"jsonrpc": "2.0", **message}))
 
 
-def update(kind: str, /, session: str = SESSION, **fields: Any) -> dict[str, Any]:
+def goes_on_with(session: str) -> None:
+    """The conversation that this process is about."""
+    global SESSION
+    SESSION = session
+
+
+def update(kind: str, /, session: str = "", **fields: Any) -> dict[str, Any]:
     body = {"sessionUpdate": kind, **fields}
-    return {"method": "session/update", "params": {"sessionId": session, "update": body}}
+    params = {"sessionId": session or SESSION, "update": body}
+    return {"method": "session/update", "params": params}
 
 
-def say(text: str, session: str = SESSION, **more: Any) -> None:
+def say(text: str, session: str = "", **more: Any) -> None:
     content = {"type": "text", "text": text}
     send(**update("agent_message_chunk", session=session, content=content, **more))
 
@@ -330,6 +337,29 @@ def floods() -> None:
     time.sleep(3600)
 
 
+def lists(request_id: Any, cursor: str | None) -> None:
+    """Two pages; the conversation that is going on is among them."""
+    if "list-hangs" in START:
+        time.sleep(3600)
+    if "list-fails" in START or (HOME / "list-fails").exists():
+        send(id=request_id, error={"code": -32000, "message": "Log in"})
+        return
+    old = {
+        "sessionId": "old-1",
+        "cwd": str(HOME),
+        "title": "Old",
+        "updatedAt": "2026-01-02T03:04:05Z",
+    }
+    new = {"sessionId": "rogue-1", "cwd": str(HOME)}
+    pages: dict[str | None, Any] = {
+        None: {"sessions": [old, 7, {"cwd": "/"}], "nextCursor": "2"},
+        "2": {"sessions": [new], "nextCursor": None},
+    }
+    if (HOME / "deleted").exists():
+        pages = {None: {"sessions": []}}
+    send(id=request_id, result=pages[cursor])
+
+
 def wants(method: str, **params: Any) -> Any:
     """Have the host do something; its result, or the error's code."""
     send(id=f"w-{method}", method=method, params={"sessionId": SESSION, **params})
@@ -489,8 +519,12 @@ def turn(request: dict[str, Any]) -> None:
 def replay() -> None:
     said = HOME / "said"
     for line in said.read_text().splitlines() if said.exists() else ():
-        send(**update("user_message_chunk", content={"type": "text", "text": line}))
-        say("REPLAYED ")
+        for piece in (line[:2], line[2:]):
+            content = {"type": "text", "text": piece}
+            send(**update("user_message_chunk", SESSION, content=content))
+        say("REPLAYED ", SESSION)
+        if "calls" in line:
+            call("tool_call", "r1", title="Did it", status="completed")
 
 
 VALUES: dict[str, Any] = {"mode": "ask", "model": "small", "think": False}
@@ -534,6 +568,8 @@ def begin(message: dict[str, Any]) -> None:
         able: dict[str, Any] = {"promptCapabilities": {"image": True}}
         if "resumes" in START or "really-resumes" in START:
             able["sessionCapabilities"] = {"resume": {}}
+        if "lists" in START:
+            able["sessionCapabilities"] = {"list": {}, "delete": {}}
         if "loads" in START:
             able["loadSession"] = True
         if "logs-out" in START:
@@ -569,10 +605,16 @@ def begin(message: dict[str, Any]) -> None:
         VALUES[message["params"]["configId"]] = message["params"]["value"]
         send(**update("config_option_update", **settings()))
         send(id=request_id, result=settings())
+    elif method == "session/list":
+        lists(request_id, message["params"].get("cursor"))
+    elif method == "session/delete":
+        (HOME / "deleted").write_text(message["params"]["sessionId"])
+        send(id=request_id, result={})
     elif method == "session/load":
         if "load-fails" in START and method == "session/load":
             send(id=request_id, error={"code": -32002, "message": "Resource not found"})
             return
+        goes_on_with(message["params"]["sessionId"])
         replay()
         send(id=request_id, result=None)
         if "at-once" not in START:

@@ -23,7 +23,7 @@ from tests.agents.support import Screen, prompt
 ROGUE = Path(__file__).with_name("rogue.py")
 
 #: Seconds after which anything that waits for a process fails. No test measures time.
-PATIENCE = 60
+PATIENCE = 20
 
 
 @attrs.define

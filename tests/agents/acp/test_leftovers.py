@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -50,7 +51,9 @@ def test_groups_that_bear_the_mark_are_ended() -> None:
         assert forks.wait() == -signal.SIGTERM
         assert stubborn.wait() == -signal.SIGKILL
         assert other.poll() is None
-        assert end_leftovers(mark) == 0
+        until = time.monotonic() + 20  # what was ended last may take a moment to be gone
+        while end_leftovers(mark):
+            assert time.monotonic() < until
 
 
 def test_who_bears_the_mark_itself_is_left_alone() -> None:
