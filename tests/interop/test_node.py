@@ -9,14 +9,21 @@ from typing import Any
 
 import pytest
 import trio
+from msgspec import structs
 
-from ahpd.agents.acp.agent import AcpAgent
+from ahpd.agents.acp.agent import AcpAgent, Options
 from ahpd.protocol.uris import default_chat
+from ahpd.resources.files import FileResources
+from ahpd.terminals.pty import PtyTerminals
 from tests.actors.support import S2, C, S, approved, cancelled, denied, ending, started
 from tests.agents.acp.support import PATIENCE
 from tests.agents.acp.test_on_a_host import calls, session, state, texts, turn, until
+from tests.agents.acp.test_services import plain_shell
+from tests.agents.acp.test_settings import again
 from tests.harness import RawPeer, RunningHost
 from tests.interop.peers import example_agent, node_agent, node_modules
+
+__all__ = ["plain_shell"]
 
 pytestmark = pytest.mark.real_time
 
@@ -106,6 +113,61 @@ async def test_a_process_that_dies_and_another_that_loads(agent: AcpAgent, tmp_p
         assert [each["id"] for each in state(host)["turns"]] == ["t1", "t2", "t3"]
         (kept,) = (tmp_path / "home").glob("*.json")
         assert kept.read_text().count('"hello"') == 2, "it is the same conversation"
+
+
+@pytest.mark.usefixtures("plain_shell")
+async def test_what_the_host_does_for_it(agent: AcpAgent, tmp_path: Path) -> None:
+    """Files and commands, as the SDK has agents ask for them."""
+    (tmp_path / "in.txt").write_text("one\ntwo\nthree\n")
+    agent = structs.replace(agent, options=Options(files=True))
+    served: Any = {"terminals": PtyTerminals(), "resources": FileResources()}
+    async with session(agent, tmp_path, **served) as (host, ann):
+        done = await turn(ann, host, "t1", "fs term")
+        assert (tmp_path / "out.txt").read_text() == "ONE\nTWO\n"
+        assert texts(done) == "Hello from node. ran: hi 1"
+        (call,) = calls(done)
+        (shown,) = call["content"]
+        assert (shown["type"], shown["result"]) == ("terminal", {"exitCode": 0})
+        assert state(host, shown["resource"])["lifecycle"]["status"] == "exited"
+
+
+async def test_what_it_asks_and_its_sub_agent(agent: AcpAgent, tmp_path: Path) -> None:
+    async with session(agent, tmp_path) as (host, ann):
+        await ann.dispatch(C, started("t1", "elicit url sub"))
+        request = (await ann.expect_action("chat/inputRequested", PATIENCE))["action"]["request"]
+        kinds = {each["id"]: each["kind"] for each in request["questions"]}
+        assert kinds == {"name": "text", "n": "integer", "tags": "multi-select"}
+        answers = {
+            "name": {"state": "submitted", "value": {"kind": "text", "value": "Ann"}},
+            "tags": {"state": "submitted", "value": {"kind": "selected-many", "value": ["b"]}},
+        }
+        completed = {"type": "chat/inputCompleted", "requestId": request["id"]}
+        await ann.dispatch(C, {**completed, "response": "accept", "answers": answers})
+        request = (await ann.expect_action("chat/inputRequested", PATIENCE))["action"]["request"]
+        assert request["url"] == "https://example.invalid/x"
+        completed = {"type": "chat/inputCompleted", "requestId": request["id"]}
+        await ann.dispatch(C, {**completed, "response": "accept"})
+        assert (await ending(ann, "t1", PATIENCE))["type"] == "chat/turnComplete"
+        done = state(host)["turns"][-1]
+        told = '{"action":"accept","content":{"name":"Ann","tags":["b"]}}'
+        assert texts(done) == f"Hello from node. {told}"
+        (call,) = calls(done)
+        assert (call["displayName"], call["success"]) == ("child", True)
+        (link,) = (each for each in call["content"] if each["type"] == "subagent")
+        assert texts(state(host, link["resource"])["turns"][-1]) == "from child"
+
+
+async def test_what_can_be_set(agent: AcpAgent, tmp_path: Path) -> None:
+    async with session(agent, tmp_path) as (host, ann):
+        uri, chat = await again(ann, host, tmp_path, model="big")
+        config = state(host, uri)["config"]
+        assert config["values"] == {"model": "big", "think": False}
+        change = {"type": "session/configChanged", "config": {"think": True}}
+        await ann.answered(await ann.dispatch(uri, change), PATIENCE)
+        await ann.subscribe(chat)
+        assert texts(await turn(ann, host, "t1", "hello", chat)) == "Hello from node."
+        kept = [each.read_text() for each in (tmp_path / "home").glob("*.json")]
+        assert any('"model":"big"' in each and '"think":true' in each for each in kept)
 
 
 def _says(host: RunningHost, text: str) -> bool:
