@@ -248,7 +248,7 @@ def _copy_one(access: Access, uri: URI, old: _Name, new: _Name) -> None:
 
 def _copy_open(access: Access, source: int, new: _Name) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with _closing(os.open(new[1], flags, 0o600, dir_fd=new[0])) as target:
+    with access.alone(source), _closing(os.open(new[1], flags, 0o600, dir_fd=new[0])) as target:
         while portion := os.read(source, CHUNK):
             access.go_on()
             view = memoryview(portion)
