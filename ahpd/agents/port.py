@@ -170,10 +170,12 @@ class OpenRequest(Discreet, frozen=True):
     logged, never stored. `customizations` are the session's as far as they are known, with what
     people decided about them. `conversation` is what an earlier backend of the chat said that the
     agent itself knows it by (`ConversationNamed`). `commands` and `files` are what the host can do
-    for the agent; None: nothing of the kind.
+    for the agent; None: nothing of the kind. `servers` are the MCP servers that clients have, by
+    name and as editors write them, and `plugins` the plugins that they brought. `parent` is what
+    the agent knows a conversation by that has just `history` in it, and nothing else yet.
     """
 
-    hidden = frozenset({"tokens"})
+    hidden = frozenset({"tokens", "servers"})
 
     session: URI
     chat: URI
@@ -188,6 +190,9 @@ class OpenRequest(Discreet, frozen=True):
     conversation: str | None = None
     commands: Commands | None = None
     files: Files | None = None
+    servers: Object = field(default_factory=dict)
+    plugins: Sequence[URI] = ()
+    parent: str | None = None
 
 
 class Ran(Struct, frozen=True):
@@ -390,10 +395,14 @@ class Changing(Protocol):
 
 
 class ConfigContext(Struct, frozen=True):
-    """Where a session is to be, and what has been chosen for it so far."""
+    """Where a session is to be, and what has been chosen for it so far.
+
+    `may_wait`: somebody wants to choose, and waits while it is found out what there is.
+    """
 
     working_directory: URI | None = None
     values: Object = field(default_factory=dict)
+    may_wait: bool = False
 
 
 class Configuration(Struct, frozen=True):

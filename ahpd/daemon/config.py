@@ -261,6 +261,8 @@ class Config:
     allowed_origins: tuple[str, ...] = ()
     #: Agents by name, in the order in which they are offered; none: ``demo``, the built-in script.
     agents: Mapping[str, AgentConfig] = attrs.field(factory=dict)
+    #: MCP servers by name, which agents of the kind "acp" are given; they may hold secrets.
+    mcp_servers: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
     #: Whether known agents that are installed are offered besides.
     find_agents: bool = _setting(True, "true or false", lambda value: isinstance(value, bool))
     limits: LimitsConfig = attrs.field(factory=LimitsConfig)

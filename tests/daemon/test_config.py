@@ -63,6 +63,9 @@ def test_every_key(tmp_path: Path) -> None:
         kind = "acp"
         command = "agent 'two words'"
 
+        [mcp_servers.files]
+        command = "files"
+
         [limits]
         client_queue_bytes = 1048576
         replay_bytes = 2097152
@@ -139,6 +142,7 @@ def test_every_key(tmp_path: Path) -> None:
             "fourth": AgentConfig(kind="acp", command=("agent", "two words")),
         },
         find_agents=False,
+        mcp_servers={"files": {"command": "files"}},
         limits=LimitsConfig(
             client_queue_bytes=1 << 20,
             replay_bytes=2 << 20,

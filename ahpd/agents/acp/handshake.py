@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct, structs
 
 from ahpd.agents.acp.rpc import AUTH_REQUIRED, METHOD_NOT_FOUND, Link, RpcFault
+from ahpd.agents.acp.servers import Server, for_agent
 from ahpd.agents.acp.signin import Method, methods_in, resources
 from ahpd.agents.acp.tolerant import dict_of, text_of
 from ahpd.agents.port import AgentFailed, SignInNeeded
 from ahpd.protocol.model import JSON
+
+_log = logging.getLogger("ahpd.agents.acp")
 
 #: The version of ACP that is spoken here.
 VERSION = 1
@@ -45,11 +49,11 @@ class Abilities(Struct, frozen=True):
 
 
 class Where(Struct, frozen=True):
-    """Where a conversation is at work, and with which MCP servers, as ACP spells them."""
+    """Where a conversation is at work, and with which MCP servers."""
 
     cwd: str
     others: Sequence[str] = ()
-    servers: Sequence[JSON] = ()
+    servers: Sequence[Server] = ()
 
 
 class Begun(Struct, frozen=True):
@@ -152,12 +156,32 @@ async def take_up(
     return None
 
 
+async def fork(link: Link, able: Abilities, parent: str, where: Where) -> Begun | None:
+    """Begin a conversation as a copy of another; None when the agent did not do it.
+
+    Raises `AgentFailed` when somebody has to sign in, or the agent is gone.
+    """
+    if not able.forks:
+        return None
+    params: dict[str, JSON] = {"sessionId": parent, **_where(able, where)}
+    try:
+        result = await link.request("session/fork", params, LOAD_WITHIN)
+    except RpcFault as fault:
+        if fault.code == AUTH_REQUIRED:
+            raise failed(fault, able) from None
+        _log.info("%s: it did not copy a conversation: %s", able.name, told(fault, able))
+        return None
+    session = text_of(result, "sessionId")
+    return None if not session else Begun(session, result, replays=True, way="fork")
+
+
 class NotTakenUp(AgentFailed):
     """The agent can take up conversations, but did not take up this one."""
 
 
 def _where(able: Abilities, where: Where) -> dict[str, JSON]:
-    params: dict[str, JSON] = {"cwd": where.cwd, "mcpServers": list(where.servers)}
+    servers, _ = for_agent(where.servers, able.servers)
+    params: dict[str, JSON] = {"cwd": where.cwd, "mcpServers": servers}
     if where.others and able.takes_folders:
         params["additionalDirectories"] = list(where.others)
     return params
