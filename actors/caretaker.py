@@ -37,6 +37,7 @@ class Caretaker:
 
     def __call__(self, report: Report) -> None:
         """Look at a report. Sync; never raises because of a channel that has gone."""
+        self._host.tally.note(report)
         if report.note is Note.PARKED and report.path.startswith("watch/"):
             if self._system is not None:
                 with suppress(SupervisorsError):

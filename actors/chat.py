@@ -32,7 +32,7 @@ from actors.beside import ran_beside
 from actors.client_calls import ClientSilent
 from actors.client_tools import definitions
 from actors.commanding import Job, command_in, run_command
-from actors.endings import clear_activity, end_turn, note_start
+from actors.endings import cancelled, clear_activity, end_turn, note_start
 from actors.enduring import Waiting, take_up
 from actors.hearing import Hearing
 from actors.host import Host
@@ -311,7 +311,7 @@ class Chat(Actor[Incoming]):
                 take_sender(self._channel, action.id)
                 detach(self._channel, action.id)
             case act.ChatTurnCancelledAction() as action:
-                self._turn_is_over(action.turn_id, Stopped())
+                self._turn_is_over(action.turn_id, cancelled(self._host))
             case act.ChatTruncatedAction() as action:
                 # What is queued waits for a person, who went back to say something else.
                 self._channel.note(cut=(action.turn_id,))

@@ -29,6 +29,7 @@ def end_turn(host: Host, channel: Channel, outcome: Outcome) -> bool:
     turn = channel.state.active_turn
     if turn is None:
         return False
+    host.tally.turn_ended(outcome)
     now = host.clock.ms()
     turn_id, began = channel.notes.began
     if turn_id != turn.id:
@@ -36,6 +37,13 @@ def end_turn(host: Host, channel: Channel, outcome: Outcome) -> bool:
     _say(host, channel, ending(turn.id, round(max(0.0, now - began), 3), outcome))
     clear_activity(host, channel)
     return True
+
+
+def cancelled(host: Host) -> Stopped:
+    """A client's own action has ended the turn: as any other way to end one, it is counted."""
+    stopped = Stopped()
+    host.tally.turn_ended(stopped)
+    return stopped
 
 
 def clear_activity(host: Host, channel: Channel) -> None:

@@ -10,8 +10,9 @@ from actors.clients import Baseline, ClientRecord
 from actors.completions import TRIGGERS
 from actors.grace import leave_sessions
 from actors.ledger import Channel
+from actors.otlp import CAPABILITIES
 from actors.snapshots import Taken, take, write_ahead
-from actors.subscribing import Deferred, begin
+from actors.subscribing import Deferred, begin, begin_stream, telemetry_in
 from actors.subscriptions import Subscription
 from ahpd.protocol.connection import InitializeParams, ReconnectParams
 from ahpd.protocol.errors import ErrorCode, ProtocolError
@@ -63,12 +64,16 @@ async def initialize(connection: Connection, params: InitializeParams) -> Deferr
         "snapshots": [taken.wire(texts) for taken in snapshots],
         "completionTriggerCharacters": list(TRIGGERS),
     }
+    if host.telemetry is not None:
+        result["telemetry"] = CAPABILITIES
+    streams = telemetry_in(host, params.initial_subscriptions or ())
     if host.terminals is not None:
         result["terminalCommandPrefix"] = PREFIX
     if host.settings.served:
         result["defaultDirectory"] = host.settings.served[0]
     return Deferred(
-        lambda id: frame(success(id, result)), lambda: _begin_all(connection, snapshots)
+        lambda id: frame(success(id, result)),
+        lambda: _begin_all(connection, snapshots, streams),
     )
 
 
@@ -79,9 +84,11 @@ def _channels(connection: Connection, uris: tuple[URI, ...]) -> list[Channel]:
     return [channel for channel in found if channel is not None]
 
 
-def _begin_all(connection: Connection, snapshots: list[Taken]) -> None:
+def _begin_all(connection: Connection, snapshots: list[Taken], streams: Collection[URI]) -> None:
     for taken in snapshots:
         begin(connection, taken)
+    for uri in streams:
+        begin_stream(connection, uri)
 
 
 async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred:
@@ -107,6 +114,7 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
         connection, host, params.client_id, keep=_still_heard(connection, record, wanted)
     )
     channels = _channels(connection, params.subscriptions)
+    streams = telemetry_in(host, wanted)
 
     def can_replay(current: int) -> bool:
         return host.window.reaches(seen, current) and all(
@@ -124,17 +132,19 @@ async def reconnect(connection: Connection, params: ReconnectParams) -> Deferred
         nonlocal replayed
         open_now = [channel for channel in channels if not channel.closed]
         replayed = can_replay(current)
+        host.tally.reconnects["replay" if replayed else "snapshot"] += 1
         if not replayed:
             listed = [taken.wire(texts) for taken in snapshots if not taken.channel.closed]
             return frame(success(id, {"type": "snapshot", "snapshots": listed}))
         heard.update((channel.uri, _resumed(record, channel, seen)) for channel in open_now)
-        missing = [uri for uri in wanted if uri not in heard]
+        missing = [uri for uri in wanted if uri not in heard and uri not in streams]
         return _replay(connection, id, seen, heard, missing)
 
     def after() -> None:
         if not replayed:
-            _begin_all(connection, snapshots)
+            _begin_all(connection, snapshots, streams)
             return
+        _begin_all(connection, [], streams)
         for channel in channels:
             if not channel.closed:
                 host.subscriptions.add(connection, channel.uri, heard[channel.uri])
@@ -182,6 +192,9 @@ def _replay(
         text = heard[entry.channel.uri].text_of(entry)
         if text is not None:
             texts.append(text)
+    tally = connection.host.tally
+    tally.replayed += len(texts)
+    tally.replayed_bytes += sum(map(len, texts))
     head = b'{"jsonrpc":"2.0","id":' + dumps(id) + b',"result":{"type":"replay","actions":['
     tail = b'],"missing":' + dumps(missing) + b"}}"
     return Frame(head + b",".join(texts) + tail)

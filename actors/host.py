@@ -11,11 +11,13 @@ from actors.clients import Clients
 from actors.clock import Clock
 from actors.dormant import Dormant
 from actors.grants import Grants
-from actors.ledger import Ledger
+from actors.ledger import Entry, Ledger
+from actors.otlp import Otlp
 from actors.recording import Recorder
 from actors.replay import ReplayWindow
 from actors.share import Share
 from actors.subscriptions import Listener, Subscriptions
+from actors.tally import Tally
 from ahpd.agents.port import Agent, PastConversation
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import notification
@@ -137,6 +139,12 @@ class Host(Struct, eq=False):
     watchers: dict[URI, str] = field(default_factory=dict)
     #: Told each token that a client hands over, so that it gets into nothing that is written.
     on_secret: Callable[[str], None] = _nobody_writes
+    #: What is counted from the process's start on.
+    tally: Tally = field(default_factory=Tally)
+    #: What there is of telemetry; None: there is none.
+    telemetry: Otlp | None = None
+    #: Told each envelope that became visible, while somebody wants to know. Sync; never fails.
+    on_out: Callable[[Entry], None] | None = None
     #: The file with the report on the latest crash of the actor at a path, if there is one.
     crash_report: Callable[[str], str | None] = _nobody_writes
 

@@ -176,6 +176,8 @@ class Sequencer(Actor[Work]):
                 heard[listener] = None
         if self._let_out is not None:
             self._let_out(item)
+        if self._host.on_out is not None:
+            self._host.on_out(item)
 
     def _flush(self) -> None:
         """Let those who heard something write it, each once for all of it."""

@@ -8,16 +8,19 @@ channel comes behind it, and none is missing between (invariant 2).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
 from actors.clients import Baseline
+from actors.host import Host
 from actors.messages import ClientLeft
+from actors.otlp import topic_of
 from actors.root_config import own_view
 from actors.snapshots import Taken, take, write_ahead
+from actors.subscriptions import Subscription
 from actors.terminals import rebuild
 from ahpd.protocol.connection import SubscribeParams
 from ahpd.protocol.errors import ErrorCode, ProtocolError
@@ -58,9 +61,24 @@ def begin(connection: Connection, taken: Taken) -> None:
     connection.outbox.after(written)
 
 
+def telemetry_in(host: Host, uris: Iterable[URI]) -> list[URI]:
+    """Those that are telemetry channels of this host."""
+    return [uri for uri in uris if host.telemetry is not None and topic_of(uri) is not None]
+
+
+def begin_stream(connection: Connection, uri: URI) -> None:
+    """A telemetry channel: what is produced from now on goes to this connection too (R-20.7)."""
+    host = connection.host
+    if host.telemetry is not None and not connection.outbox.closed:
+        host.subscriptions.add(connection, uri, Subscription())
+        host.telemetry.hear(uri)
+
+
 async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred:
     """Answer with a snapshot and subscribe; a second time answers with a fresh one (R-4.32)."""
     uri = canonical(params.channel)
+    if telemetry_in(connection.host, [uri]):
+        return Deferred(lambda id: frame(success(id, {})), lambda: begin_stream(connection, uri))
     channel = connection.host.ledger.find(uri)
     if channel is None:
         channel = await rebuild(connection.host, connection.system, uri)
@@ -79,7 +97,7 @@ async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred
 
 def not_found(uri: URI) -> ProtocolError:
     """R-3.6. A client chooses a session's scheme, so anything unknown may be meant as one."""
-    if "chat" in uri.partition(":")[0] or "terminal" in uri.partition(":")[0]:
+    if any(word in uri.partition(":")[0] for word in ("chat", "terminal", "otlp")):
         return ProtocolError(ErrorCode.NOT_FOUND, f"there is no channel {uri}")
     return ProtocolError(ErrorCode.SESSION_NOT_FOUND, f"there is no session {uri}")
 

@@ -14,6 +14,7 @@
 | `session/<id>` | `…/session`, `…/annotations`, `…/chat/<n>` | each alone; too often: parked |
 | `catalogue` | which sessions there are | started again, looks at all of them |
 | `drafts` | ends sessions that were never used | started again, waits anew |
+| `telemetry` | `telemetry/otlp`, for those who subscribed to telemetry | too often: parked |
 | `connections` | dynamic: `connections/<n>` | its socket closes, the client comes back |
 
 The order is that of use: what comes later needs what is before, and stops before it.
@@ -40,6 +41,7 @@ from actors.restoring import restore_tables, restore_terminals, summary_of
 from actors.root import Root, begin_root
 from actors.sequencer import Sequencer
 from actors.subscriptions import Subscriptions
+from actors.telemetry import telemetry_spec
 from actors.terminals import TerminalKeeper
 from actors.watch import Eyes, watches_spec
 from actors.watches import Watches
@@ -125,6 +127,7 @@ def tree(
             ChildSpec("sessions", SupervisorSpec(dynamic=True)),
             ChildSpec("catalogue", Catalogue, (host, journal), mailbox=mailboxes.CHANNEL),
             ChildSpec("drafts", Drafts, (host,)),
+            telemetry_spec(host),
             ChildSpec("connections", SupervisorSpec(dynamic=True)),
             *more,
         ),

@@ -9,6 +9,7 @@ opened.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from msgspec import structs
@@ -34,8 +35,11 @@ from actors.telling import tell
 from ahpd.agents.events import Failed, ServerChanged
 from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, Released, failure
 from ahpd.protocol.common import ErrorInfo
-from ahpd.protocol.customizations import McpServerErrorState
+from ahpd.protocol.customizations import ClientPluginCustomization, McpServerErrorState
+from ahpd.protocol.model import Object
+from ahpd.protocol.root import RootState
 from ahpd.protocol.session import SessionState
+from ahpd.protocol.uris import ROOT, URI
 from supervisors import Actor, Ref, System
 
 _log = logging.getLogger("ahpd.agents")
@@ -87,7 +91,27 @@ def open_request(host: Host, chat: Channel, system: System) -> OpenRequest:
         tokens=held.tokens,
         commands=AgentCommands(host, system, chat) if host.terminals is not None else None,
         files=AgentFiles(host, host.resources, chat) if host.resources is not None else None,
+        servers=_servers(host),
+        plugins=tuple(_plugins(session)),
     )
+
+
+def _servers(host: Host) -> Object:
+    """The MCP servers that an editor has pushed."""
+    root: RootState | None = host.ledger.state_of(ROOT, "root")
+    values = root.config.values if root is not None and root.config is not None else {}
+    servers = values.get("mcpServers")
+    return servers if isinstance(servers, dict) else {}
+
+
+def _plugins(session: SessionState) -> Iterator[URI]:
+    """The plugins that those bring who take part, as far as they are switched on."""
+    for client in session.active_clients:
+        for each in client.customizations or ():
+            if isinstance(each, ClientPluginCustomization):
+                first = each.enablement[0] if each.enablement else None
+                if getattr(first, "enabled", True):
+                    yield each.uri
 
 
 class Upkeep:

@@ -21,7 +21,7 @@ OURS = ("ahpd", "actors", "supervisors")
 #: them, never an adapter.
 PORTS = frozenset(
     f"ahpd.{package}.port"
-    for package in ("journal", "agents", "terminals", "resources", "git", "transports")
+    for package in ("journal", "agents", "terminals", "resources", "git", "transports", "telemetry")
 ) | {"ahpd.agents.events"}
 
 #: Of the standard library, what reads a clock, a random source or the world outside.
@@ -63,6 +63,7 @@ ARROWS = {
     "ahpd.terminals": edge(),
     "ahpd.resources": edge(others="pathspec"),
     "ahpd.git": edge(),
+    "ahpd.telemetry": edge(others="opentelemetry google"),
     "ahpd.transports": edge(others="trio_websocket wsproto h11"),
     "ahpd.client": edge("ahpd.reducers", "ahpd.transports"),
     "actors": rule(
@@ -75,7 +76,7 @@ ARROWS = {
     "ahpd.daemon": rule(
         "supervisors", "actors", "ahpd", "ahpd.protocol", "ahpd.reducers", "ahpd.journal",
         "ahpd.agents", "ahpd.terminals", "ahpd.resources", "ahpd.git", "ahpd.transports",
-        "ahpd.inspection",
+        "ahpd.inspection", "ahpd.telemetry",
         others="trio attrs cattrs msgspec platformdirs tomlkit",
     ),
     "ahpd.bench": rule("ahpd", "ahpd.protocol", others="trio trio_websocket attrs orjson"),

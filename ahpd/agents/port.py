@@ -170,10 +170,11 @@ class OpenRequest(Discreet, frozen=True):
     logged, never stored. `customizations` are the session's as far as they are known, with what
     people decided about them. `conversation` is what an earlier backend of the chat said that the
     agent itself knows it by (`ConversationNamed`). `commands` and `files` are what the host can do
-    for the agent; None: nothing of the kind.
+    for the agent; None: nothing of the kind. `servers` are the MCP servers that clients have, by
+    name and as editors write them, and `plugins` the plugins that they brought.
     """
 
-    hidden = frozenset({"tokens"})
+    hidden = frozenset({"tokens", "servers"})
 
     session: URI
     chat: URI
@@ -188,6 +189,8 @@ class OpenRequest(Discreet, frozen=True):
     conversation: str | None = None
     commands: Commands | None = None
     files: Files | None = None
+    servers: Object = field(default_factory=dict)
+    plugins: Sequence[URI] = ()
 
 
 class Ran(Struct, frozen=True):

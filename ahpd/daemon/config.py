@@ -200,6 +200,26 @@ class LogConfig:
 
 
 @attrs.frozen
+class TelemetryConfig:
+    """``[telemetry]``: what is sent to a collector; clients that subscribe get theirs anyway."""
+
+    #: The collector's base URL, for OTLP over HTTP: ``http://127.0.0.1:4318``; none: none.
+    endpoint: str | None = _setting(
+        None,
+        "the URL of a collector, as http://127.0.0.1:4318",
+        lambda value: value.startswith(("http://", "https://")) and len(value) > 8,
+    )
+    #: Headers that go with each request. They may hold secrets.
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    #: The least important log records that are sent.
+    level: str = _one_of("info", *LEVELS)
+    #: Seconds between two batches of metrics, for subscribers too.
+    metrics_seconds: float = _seconds(10.0)
+    #: Bytes that may wait for the collector; what is over is left out.
+    queue_bytes: int = _whole(8 * _MIB, 64 * 1024, 1 << 40, "bytes")
+
+
+@attrs.frozen
 class JournalConfig:
     """``[journal]``: what is kept on disk."""
 
@@ -229,11 +249,14 @@ class Config:
     allowed_origins: tuple[str, ...] = ()
     #: Agents by name, in the order in which they are offered; none: ``demo``, the built-in script.
     agents: Mapping[str, AgentConfig] = attrs.field(factory=dict)
+    #: MCP servers by name, which agents of the kind "acp" are given; they may hold secrets.
+    mcp_servers: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
     #: Whether known agents that are installed are offered besides.
     find_agents: bool = _setting(True, "true or false", lambda value: isinstance(value, bool))
     limits: LimitsConfig = attrs.field(factory=LimitsConfig)
     journal: JournalConfig = attrs.field(factory=JournalConfig)
     log: LogConfig = attrs.field(factory=LogConfig)
+    telemetry: TelemetryConfig = attrs.field(factory=TelemetryConfig)
 
 
 def is_agent_name(name: str) -> bool:

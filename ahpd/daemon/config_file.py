@@ -97,6 +97,8 @@ def _converter() -> cattrs.Converter:
     made.register_structure_hook_func(lambda hint: hint == tuple[str, ...], _texts)
     made.register_structure_hook_func(_is_mapping, functools.partial(_agents, made))
     made.register_structure_hook_func(lambda hint: hint == Mapping[str, str], _variables)
+    servers = Mapping[str, Mapping[str, Any]]
+    made.register_structure_hook_func(lambda hint: hint == servers, _servers)
     made.register_structure_hook_func(attrs.has, functools.partial(_table, made))
     return made
 
@@ -114,6 +116,16 @@ def _variables(value: Any, _: Any) -> dict[str, str]:
             raise _Misfit("the name of an environment variable", _shown(name))
         if not isinstance(text, str) or "\0" in text:
             raise _Misfit("a string", "something else", name)
+    return dict(value)
+
+
+def _servers(value: Any, _: Any) -> dict[str, dict[str, Any]]:
+    """MCP servers, as editors write them; what is wrong with one is told when the host starts."""
+    if not isinstance(value, dict):
+        raise _Misfit("a table of MCP servers by name", _shown(value))
+    for name, each in value.items():
+        if not isinstance(each, dict):
+            raise _Misfit("a table", "something else", name)
     return dict(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from ahpd.agents.scripted import ScriptedAgent
 from ahpd.daemon.config import AgentConfig, Config
 from ahpd.daemon.errors import ConfigError
 from ahpd.journal.port import Kept
+from ahpd.protocol.model import Object
 from ahpd.protocol.uris import URI
 from ahpd.resources.files import FileLimits, FileResources
 from ahpd.terminals.port import Spawn, Terminal, Terminals
@@ -22,6 +24,8 @@ from ahpd.terminals.port import Spawn, Terminal, Terminals
 if TYPE_CHECKING:
     from ahpd.agents.port import Agent
     from ahpd.agents.script import Script
+
+_log = logging.getLogger("ahpd.daemon")
 
 #: The agent of a host that was given none.
 BUILTIN_NAME = "demo"
@@ -65,7 +69,7 @@ def build_host(
         version=__version__,
     )
     host = make_host(
-        build_agents(config.agents, mark, found=_found(config)),
+        build_agents(config.agents, mark, found=_found(config), servers=_servers(config)),
         wall=time.time,
         steady=time.monotonic,
         seed=seed,
@@ -91,13 +95,26 @@ def build_agents(
     agents: Mapping[str, AgentConfig],
     mark: str | None = None,
     found: Mapping[str, AgentConfig] | None = None,
+    servers: Object | None = None,
 ) -> list[Agent]:
     """The agents by name, the built-in one when there are none, and then those that were found.
 
-    Raises `ConfigError`.
+    `servers` are MCP servers for those that are programs. Raises `ConfigError`.
     """
     wanted = {**(agents or {BUILTIN_NAME: AgentConfig()}), **(found or {})}
-    return [_agent(name, agent, mark) for name, agent in wanted.items()]
+    return [_agent(name, agent, mark, servers or {}) for name, agent in wanted.items()]
+
+
+def _servers(config: Config) -> Object:
+    """The MCP servers of the configuration; of what is wrong with the others people are warned."""
+    if not config.mcp_servers:
+        return {}
+    from ahpd.agents.acp.servers import read_servers  # noqa: PLC0415 - only when there are some
+
+    read = read_servers(config.mcp_servers)
+    for fault in read.faults:
+        _log.warning("mcp_servers: %s", fault)
+    return {each.name: config.mcp_servers[each.name] for each in read.servers}
 
 
 def _found(config: Config) -> Mapping[str, AgentConfig]:
@@ -108,7 +125,7 @@ def _found(config: Config) -> Mapping[str, AgentConfig]:
     return found_agents(config.agents)
 
 
-def _agent(name: str, agent: AgentConfig, mark: str | None) -> Agent:
+def _agent(name: str, agent: AgentConfig, mark: str | None, servers: Object) -> Agent:
     if agent.kind == "scripted":
         return ScriptedAgent(name, _script(name, agent))
     from ahpd.agents.acp.agent import MARK, AcpAgent, Options  # noqa: PLC0415 - only with one
@@ -120,6 +137,7 @@ def _agent(name: str, agent: AgentConfig, mark: str | None) -> Agent:
         terminals=agent.terminals,
         files=agent.files,
         conversations=agent.conversations,
+        servers=servers,
     )
     return AcpAgent(name, agent.command, {**agent.env, **marks}, __version__, options=options)
 

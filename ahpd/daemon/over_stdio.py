@@ -30,6 +30,7 @@ from ahpd.daemon.running import (
     run_host,
     served_paths,
 )
+from ahpd.daemon.telemetry import telemetry_of
 from ahpd.journal.memory import MemoryJournal
 from ahpd.journal.port import Journal, Kept
 from ahpd.transports.linestream import TOO_BIG
@@ -93,6 +94,7 @@ def serve_stdio(launch: Launch, read_fd: int, write_fd: int) -> str:
         host = build_host(launch.config, seed=new_seed(), paths=served_paths(launch), kept=kept)
         wrap = stack.enter_context(captured(launch, log.redact))
         observer = Observer(log, host, launch.config, reports=_reports(launch))
+        stack.enter_context(telemetry_of(host, log, launch.config.telemetry))
         return trio.run(_run_stdio, launch, observer, journal, wrap, (read_fd, write_fd))
 
 

@@ -35,6 +35,7 @@ from ahpd.daemon.running import (
     served_paths,
 )
 from ahpd.daemon.state import Endpoint, StateFolder, default_folder, write_private
+from ahpd.daemon.telemetry import telemetry_of
 from ahpd.journal.port import Journal
 from ahpd.transports import auth
 from ahpd.transports.upgrade import Admission
@@ -69,7 +70,8 @@ def serve(launch: Launch) -> str:
             _remember(launch, folder)
             observer = Observer(log, host, launch.config, reports=folder.crashes)
             daemon = _Daemon(launch, folder, observer, token, journal=journal, wrap=wrap)
-            return trio.run(daemon.run)
+            with telemetry_of(host, log, launch.config.telemetry):
+                return trio.run(daemon.run)
 
 
 def _remember(launch: Launch, folder: StateFolder) -> None:

@@ -135,7 +135,7 @@ FLIPPED = [
     ("method", "createTerminal", REFUSED),
     ("method", "ping", REFUSED),
     ("method", "createChat", SERVED),
-    ("notification", "otlp/exportLogs", SERVED),
+    ("notification", "otlp/exportLogs", REFUSED),
     ("notification", "root/progress", REFUSED),
     ("action", "chat/truncated", SERVED),
     ("action", "chat/delta", WHEN_IT_CAN),

@@ -13,6 +13,7 @@ from ahpd.daemon.config import (
     JournalConfig,
     LimitsConfig,
     LogConfig,
+    TelemetryConfig,
     is_agent_name,
 )
 from ahpd.daemon.config_file import read_config
@@ -61,6 +62,9 @@ def test_every_key(tmp_path: Path) -> None:
         kind = "acp"
         command = "agent 'two words'"
 
+        [mcp_servers.files]
+        command = "files"
+
         [limits]
         client_queue_bytes = 1048576
         replay_bytes = 2097152
@@ -100,6 +104,13 @@ def test_every_key(tmp_path: Path) -> None:
         max_bytes = 2048
         keep = 0
         crash_reports = 3
+
+        [telemetry]
+        endpoint = "http://127.0.0.1:4318"
+        headers = { Authorization = "Bearer abc" }
+        level = "warning"
+        metrics_seconds = 5
+        queue_bytes = 65536
         """,
     )
     assert read_config(file, never) == Config(
@@ -125,6 +136,7 @@ def test_every_key(tmp_path: Path) -> None:
             "fourth": AgentConfig(kind="acp", command=("agent", "two words")),
         },
         find_agents=False,
+        mcp_servers={"files": {"command": "files"}},
         limits=LimitsConfig(
             client_queue_bytes=1 << 20,
             replay_bytes=2 << 20,
@@ -163,9 +175,23 @@ def test_every_key(tmp_path: Path) -> None:
             keep=0,
             crash_reports=3,
         ),
+        telemetry=TelemetryConfig(
+            "http://127.0.0.1:4318",
+            headers={"Authorization": "Bearer abc"},
+            level="warning",
+            metrics_seconds=5.0,
+            queue_bytes=65536,
+        ),
     )
     mentioned = file.read_text()
-    for cls in (Config, LimitsConfig, JournalConfig, LogConfig, AgentConfig):
+    for cls in (
+        Config,
+        LimitsConfig,
+        JournalConfig,
+        LogConfig,
+        TelemetryConfig,
+        AgentConfig,
+    ):
         assert all(field.name in mentioned for field in attrs.fields(cls))
 
 
@@ -204,6 +230,10 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             'limits.grace_seconds: expected a number of seconds over 0, at most 86400, got "long"',
         ),
         ('[log]\nlevel = "loud"', 'log.level: expected one of "debug", "info", "warning", "error"'),
+        (
+            '[telemetry]\nendpoint = "127.0.0.1:4318"',
+            "telemetry.endpoint: expected the URL of a collector, as http://127.0.0.1:4318, got",
+        ),
         ('[log]\nformat = "xml"', 'log.format: expected one of "text", "json", got "xml"'),
         ("[log]\nkeep = -1", "log.keep: expected a whole number of files from 0 to 1000, got -1"),
         ('[log]\nfile = ""', 'log.file: expected the name of a file, got ""'),

@@ -26,6 +26,7 @@ from tests.harness.peer import RawPeer, Refused
 from tests.harness.replicas import differences
 from tests.harness.stream import Stream
 from tests.harness.tap import Tap, Taps
+from tests.harness.telemetry import PuppetLogs, puppet_telemetry
 from tests.harness.terminal import PuppetTerminal, PuppetTerminals
 from tests.harness.wire import Wire
 
@@ -34,6 +35,7 @@ __all__ = [
     "Medium",
     "Puppet",
     "PuppetAgent",
+    "PuppetLogs",
     "PuppetTerminal",
     "PuppetTerminals",
     "RawPeer",
@@ -45,5 +47,6 @@ __all__ = [
     "Taps",
     "Wire",
     "differences",
+    "puppet_telemetry",
     "running_host",
 ]

@@ -14,6 +14,7 @@ from actors.caretaker import Caretaker
 from actors.connection import serve_connection
 from actors.host import Host, Settings
 from actors.ledger import Entry, Ledger
+from actors.otlp import Otlp
 from actors.tree import make_host, tree
 from ahpd.agents.port import Agent
 from ahpd.client import Client, open_client
@@ -55,7 +56,9 @@ class RunningHost:
         injection: Injection | None,
         resources: Resources | None,
         terminals: Terminals | None,
+        telemetry: Otlp | None,
     ) -> None:
+        self.telemetry = telemetry
         self.resources = resources
         self.agents = agents
         self.journal = journal
@@ -100,6 +103,7 @@ class RunningHost:
             resources=self.resources,
             terminals=self.terminals,
         )
+        host.telemetry = self.telemetry
         caretaker = Caretaker(host)
 
         def report(report: Report) -> None:
@@ -239,11 +243,12 @@ async def running_host(
     provoked: Sequence[str] = (),
     crashes: Collection[str] = (),
     terminals: Terminals | None = None,
+    telemetry: Otlp | None = None,
 ) -> AsyncIterator[RunningHost]:
     """A host for the length of the block; without `agents` it has one `PuppetAgent`.
 
     `resources` has its files, `terminals` starts those; with real ones a test runs in real time,
-    and with none there are none.
+    and with none there are none. With `telemetry` clients may subscribe to that.
     `replay` is how many envelopes are kept for those who come back. `provoked` are patterns of
     frame faults that the test commits on purpose, `crashes` the beginnings of paths of actors that
     it means to crash; see the package for what is checked when the block ends.
@@ -261,6 +266,7 @@ async def running_host(
             injection=Injection(faults) if isinstance(faults, Plan) else faults,
             resources=resources,
             terminals=terminals,
+            telemetry=telemetry,
         )
         await made.start()
         try:

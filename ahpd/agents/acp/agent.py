@@ -5,6 +5,7 @@ The module is small on purpose: what runs the program is imported when the first
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ from ahpd.agents.port import (
 )
 from ahpd.protocol.common import ProtectedResourceMetadata
 from ahpd.protocol.discreet import Discreet
-from ahpd.protocol.model import JSON
+from ahpd.protocol.model import JSON, Object
 from ahpd.protocol.root import AgentCapabilities, AgentInfo, MultipleChatsCapability
 from ahpd.protocol.session import SessionConfigSchema, SessionConfigValueItem
 from ahpd.protocol.uris import URI
@@ -34,7 +35,10 @@ from ahpd.protocol.uris import URI
 if TYPE_CHECKING:
     from ahpd.agents.acp.backend import AcpBackend
     from ahpd.agents.acp.process import AgentProcess
+    from ahpd.agents.acp.servers import Server
     from ahpd.agents.acp.signin import Grant
+
+_log = logging.getLogger("ahpd.agents.acp")
 
 #: A variable of the environment that tells a program's host from others: see `leftovers`.
 MARK = "AHPD_AGENT_OF"
@@ -51,14 +55,17 @@ class Options(Discreet, frozen=True):
     `variables`: into which variable of its environment the token of a resource goes, variable ->
     resource. `auth_method`: the way that it is to sign in by. `terminals` and `files`: whether the
     host runs commands, and reads and writes files, for it. `conversations`: whether it is asked
-    which it keeps.
+    which it keeps. `servers`: MCP servers that it is given, by name and as editors write them.
     """
+
+    hidden = frozenset({"servers"})
 
     variables: Mapping[str, str] = field(default_factory=dict)
     auth_method: str | None = None
     terminals: bool = True
     files: bool = False
     conversations: bool = True
+    servers: Object = field(default_factory=dict)
 
 
 class AcpAgent(Discreet, frozen=True, eq=False):
@@ -137,8 +144,11 @@ class AcpAgent(Discreet, frozen=True, eq=False):
 
         cwd, *others = _folders(request.working_directories)
         grant = self._grant(request.tokens)
-        process = await self.start(grant, cwd)
-        backend, is_open = AcpBackend(self, process, request, Where(cwd, others)), False
+        servers = await self._servers(request)
+        secrets = [value for each in servers for value in each.values.values()]
+        process = await self.start(grant, cwd, secrets)
+        backend = AcpBackend(self, process, request, Where(cwd, others, servers))
+        is_open = False
         try:
             await backend.begin(grant, request.config)
             self.learned.settings = backend.settings
@@ -160,12 +170,23 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         options = self.options
         return granted(self.name, methods, tokens, options.variables, options.auth_method)
 
-    async def start(self, grant: Grant, cwd: str) -> AgentProcess:
+    async def _servers(self, request: OpenRequest) -> Sequence[Server]:
+        """The MCP servers that it is to have: clients' own over those of the configuration."""
+        from ahpd.agents.acp.plugins import servers_of  # noqa: PLC0415 - see the module
+        from ahpd.agents.acp.servers import merged, read_servers  # noqa: PLC0415
+
+        found = [read_servers(each) for each in (self.options.servers, request.servers)]
+        for fault in (fault for each in found for fault in each.faults):
+            _log.warning("%s: %s", self.name, fault)
+        return merged(*(each.servers for each in found), await servers_of(request.plugins))
+
+    async def start(self, grant: Grant, cwd: str, secrets: Sequence[str] = ()) -> AgentProcess:
         """A process of its own; whoever has it must `end` it. Raises `AgentFailed`."""
         from ahpd.agents.acp.process import start_process  # noqa: PLC0415 - see the module
 
         environment = {**self.environment, **grant.environment}
         secrets = [
+            *secrets,
             *grant.environment.values(),
             *(value for name, value in self.environment.items() if _SECRET.search(name)),
         ]

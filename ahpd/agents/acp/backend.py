@@ -31,6 +31,7 @@ from ahpd.agents.acp.mapping import Updates
 from ahpd.agents.acp.process import AgentGone, AgentProcess
 from ahpd.agents.acp.prompting import blocks
 from ahpd.agents.acp.rpc import AUTH_REQUIRED, Answered, Asked, Link, RpcFault
+from ahpd.agents.acp.servers import for_agent
 from ahpd.agents.acp.services import Services
 from ahpd.agents.acp.settings import (
     SETTING_OF,
@@ -186,6 +187,7 @@ class AcpBackend:
         capabilities: dict[str, JSON] = {**_CAPABILITIES, **self._services.capabilities}
         self._able = await handshake.initialize(self._link, about, agent.version, capabilities)
         agent.learned.meet(self._able)
+        self._notices += for_agent(self._where.servers, self._able.servers)[1]
         if grant.method is not None:
             await handshake.sign_in(self._link, self._able, grant.method)
         begun = await self._take_up() or await handshake.new(self._link, self._able, self._where)

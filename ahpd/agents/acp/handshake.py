@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ahpd.agents.acp.rpc import AUTH_REQUIRED, METHOD_NOT_FOUND, Link, RpcFault
+from ahpd.agents.acp.servers import Server, for_agent
 from ahpd.agents.acp.signin import Method, methods_in, resources
 from ahpd.agents.acp.tolerant import dict_of, text_of
 from ahpd.agents.port import AgentFailed, SignInNeeded
@@ -45,11 +46,11 @@ class Abilities(Struct, frozen=True):
 
 
 class Where(Struct, frozen=True):
-    """Where a conversation is at work, and with which MCP servers, as ACP spells them."""
+    """Where a conversation is at work, and with which MCP servers."""
 
     cwd: str
     others: Sequence[str] = ()
-    servers: Sequence[JSON] = ()
+    servers: Sequence[Server] = ()
 
 
 class Begun(Struct, frozen=True):
@@ -157,7 +158,8 @@ class NotTakenUp(AgentFailed):
 
 
 def _where(able: Abilities, where: Where) -> dict[str, JSON]:
-    params: dict[str, JSON] = {"cwd": where.cwd, "mcpServers": list(where.servers)}
+    servers, _ = for_agent(where.servers, able.servers)
+    params: dict[str, JSON] = {"cwd": where.cwd, "mcpServers": servers}
     if where.others and able.takes_folders:
         params["additionalDirectories"] = list(where.others)
     return params

@@ -35,7 +35,24 @@ async def an_agent_learns(it: Show) -> None:
         it.agent.learn("large")
 
 
+async def telemetry_is_subscribed_to(it: Show) -> None:
+    announced = (await (await it.host.peer("eve")).hello())["telemetry"]
+    for uri in (announced["logs"].replace("{level}", "info"), announced["traces"]):
+        assert await it.ann.request("subscribe", channel=uri) == {}
+    assert await it.ann.request("subscribe", channel=announced["metrics"]) == {}
+    it.logs.say("info", "something happened")
+    await it.done()
+    await trio.sleep(3)
+
+
 NOTIFICATIONS: Scenes = {
+    **told(
+        telemetry_is_subscribed_to,
+        "otlp/exportLogs",
+        "otlp/exportMetrics",
+        "otlp/exportTraces",
+        kind="notification",
+    ),
     **told(
         a_session_comes_and_goes,
         "action",

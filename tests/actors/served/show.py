@@ -32,7 +32,14 @@ from ahpd.resources.files import FileResources
 from tests.actors.served.table import Kind
 from tests.actors.support import C, S, actions, at_work, room, settled, started
 from tests.actors.talk import Stage
-from tests.harness import PuppetAgent, PuppetTerminals, RawPeer, running_host
+from tests.harness import (
+    PuppetAgent,
+    PuppetLogs,
+    PuppetTerminals,
+    RawPeer,
+    puppet_telemetry,
+    running_host,
+)
 
 RESOURCE = "https://files.example/mcp"
 
@@ -101,6 +108,7 @@ class Show(Stage):
     bob: RawPeer
     is_able: bool
     terminals: PuppetTerminals
+    logs: PuppetLogs
 
     async def work(self, turn_id: str = "t1") -> None:
         """A turn is started, and the agent works on it."""
@@ -174,15 +182,20 @@ Scenes: TypeAlias = dict[str, Scene]
 async def show(*, is_able: bool) -> AsyncIterator[Show]:
     """A host with one session, in which nothing runs."""
     agent = Able() if is_able else Bare()
-    terminals = PuppetTerminals()
-    async with running_host(agent, resources=FileResources(), terminals=terminals) as host:
+    terminals, logs = PuppetTerminals(), PuppetLogs()
+    async with running_host(
+        agent,
+        resources=FileResources(),
+        terminals=terminals,
+        telemetry=puppet_telemetry(logs),
+    ) as host:
         ann = await room(host)
         bob = await room(host, "bob")
         for peer in (ann, bob):
             if host.ledger.find(annotations_of(S)) is not None:
                 await peer.subscribe(annotations_of(S))
         await settled()
-        yield Show(host, ann, agent, agent.of[C], bob, is_able, terminals)
+        yield Show(host, ann, agent, agent.of[C], bob, is_able, terminals, logs)
 
 
 def dispatched(

@@ -1,0 +1,1 @@
+"""Telemetry in OpenTelemetry's terms: the values, their encoding, and a collector to send to."""
