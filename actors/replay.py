@@ -51,6 +51,10 @@ class ReplayWindow:
             ):
                 yield entry
 
+    def newest_first(self) -> Iterator[Entry]:
+        """What is kept, the newest first."""
+        return reversed(self._entries)
+
     def last_of(self, channel: URI, count: int) -> list[Entry]:
         """The newest envelopes of a channel that are here, at most so many, the oldest first."""
         of_channel = (entry for entry in reversed(self._entries) if entry.channel.uri == channel)

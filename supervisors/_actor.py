@@ -290,6 +290,9 @@ async def _with_attention(life: Life, handle: Handle) -> bool:
         return False
     if life.stop_reason is not None and not (mailbox.spec.drain and len(mailbox)):
         return False
+    if probe is not None and probe.errands:
+        await probe.run_errands(life)
+        return True
     if life.stop_reason is None and probe is not None and probe.holds(life):
         await mailbox.wait()
         return True
@@ -300,6 +303,7 @@ async def _with_attention(life: Life, handle: Handle) -> bool:
     life.in_hand = envelope
     if probe is not None:
         await probe.before(life, envelope)
+        handle = probe.wrapped(handle)
     await _handle_one(life, handle, envelope)
     if probe is not None:
         await probe.after(life, envelope)

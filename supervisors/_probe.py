@@ -6,10 +6,10 @@ A cell without a probe runs the short loop; everything here is paid for only whi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 from msgspec import Struct
@@ -57,7 +57,19 @@ class Strike(Protocol):
         """The message in hand has been handled; a reply may have gone out already."""
 
 
+class Errand(Struct, eq=False):
+    """Something that is done in the actor's own task, between two messages. `ran`: to its end."""
+
+    do: Callable[[Any], Awaitable[None]]
+    over: trio.Event
+    begun: bool = False
+    ran: bool = False
+
+
 Predicate = Callable[[object], bool]
+Handle = Callable[[Any], Awaitable[Any]]
+#: Makes of the actor's `handle` what is to be called in its place.
+Wrap = Callable[[Handle], Handle]
 Sink = Callable[[TraceEvent], None]
 
 
@@ -69,6 +81,7 @@ class Probe:
         "_passed",
         "allowance",
         "breakpoints",
+        "errands",
         "faults",
         "held",
         "path",
@@ -78,6 +91,7 @@ class Probe:
         "stepping",
         "suspended",
         "suspended_at",
+        "wrap",
     )
 
     def __init__(self, path: str) -> None:
@@ -95,6 +109,9 @@ class Probe:
         self.recent: deque[tuple[float, object]] | None = None
         self.sinks: dict[int, Sink] = {}
         self.faults: Strike | None = None
+        self.errands: deque[Errand] | None = None
+        #: Around the handling of the next message.
+        self.wrap: Wrap | None = None
         self._passed: Envelope | None = None
         self._began = 0.0
 
@@ -107,6 +124,8 @@ class Probe:
             or self.sinks
             or self.recent is not None
             or self.faults is not None
+            or self.errands
+            or self.wrap is not None
         )
 
     # ---- called by the loop ---------------------------------------------------------------------
@@ -162,6 +181,25 @@ class Probe:
             self.end_step()
             self._emit(cell, TraceKind.RESUMED, None)
 
+    async def run_errands(self, life: Life) -> None:
+        """Do what waits to be done between two messages, paused or not."""
+        while self.errands:
+            errand = self.errands.popleft()
+            errand.begun = True
+            try:
+                await errand.do(life.actor)
+                errand.ran = True
+            except Exception as error:  # noqa: BLE001 who looks must not hurt what is looked at
+                words = f"an errand failed: {said(error, repr)}"
+                life.cell.system.report(Note.HOOK_FAILED, self.path, words)
+            finally:
+                errand.over.set()
+
+    def wrapped(self, handle: Handle) -> Handle:
+        """What is to handle the message in hand."""
+        wrap, self.wrap = self.wrap, None
+        return handle if wrap is None else wrap(handle)
+
     async def before(self, life: Life, envelope: Envelope) -> None:
         """The message is in hand, not handled yet."""
         self._passed = None
@@ -194,6 +232,9 @@ class Probe:
     def ended(self, cell: Cell, exit: Exit) -> None:
         """The incarnation is over."""
         self.end_step()
+        for errand in self.errands or ():
+            errand.over.set()
+        self.errands = None
         self._emit(cell, TraceKind.ENDED, exit)
 
     def end_step(self) -> None:

@@ -10,7 +10,7 @@ Functions raise `ActorGone` when there is nothing at the path.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -23,9 +23,10 @@ from supervisors._contain import raised_by
 from supervisors._exits import Exit, ExitKind
 from supervisors._glance import Glance, glance_at, phase_of
 from supervisors._mailbox import MailboxStats
-from supervisors._probe import Predicate, Probe, Sink, TraceEvent, TraceKind
+from supervisors._probe import Errand, Predicate, Probe, Sink, TraceEvent, TraceKind, Wrap
 from supervisors._ref import Ref
 from supervisors._spec import ChildSpec
+from supervisors._stacks import Place, Stack, stacks_of
 from supervisors._system import System, await_frames
 from supervisors.errors import ActorGone
 
@@ -33,9 +34,13 @@ __all__ = [
     "Glance",
     "HelperInfo",
     "Inspection",
+    "Place",
+    "Stack",
     "TraceEvent",
     "TraceKind",
     "actor_at",
+    "around_next",
+    "between",
     "break_when",
     "glance",
     "held",
@@ -45,6 +50,7 @@ __all__ = [
     "kill",
     "paths",
     "resume",
+    "stacks",
     "step",
     "stream",
     "suspend",
@@ -197,6 +203,56 @@ def break_when(ref: Ref[Any], predicate: Predicate) -> Callable[[], None]:
     _probe(cell).breakpoints[number] = predicate
     _changed(cell)
     return _undo(cell, lambda probe: probe.breakpoints.pop(number, None))
+
+
+async def between(ref: Ref[Any], do: Callable[[Any], Awaitable[None]]) -> bool:
+    """Have ``await do(actor)`` done in the actor's own task, between two messages, paused or not.
+
+    A checkpoint. False when the actor ended before it was done, or `do` raised, which is reported
+    and hurts nobody. What it waits for holds up the actor. Cancelled: not begun, it is not done.
+    """
+    await trio.lowlevel.checkpoint()
+    cell = _cell(ref)
+    if cell.life is None:
+        return False
+    errand = Errand(do, trio.Event())
+    probe = _probe(cell)
+    if probe.errands is None:
+        probe.errands = deque()
+    probe.errands.append(errand)
+    _changed(cell)
+    try:
+        await errand.over.wait()
+    finally:
+        if probe.errands and errand in probe.errands:
+            probe.errands.remove(errand)
+        _drop_if_idle(cell)
+    return errand.ran
+
+
+def around_next(ref: Ref[Any], wrap: Wrap) -> Callable[[], None]:
+    """Have its next message handled by ``wrap(handle)``; gives the way to undo.
+
+    Sync. What is raised there is the actor's own crash. Raises ValueError when somebody else waits
+    for that message.
+    """
+    cell = _cell(ref)
+    probe = _probe(cell)
+    if probe.wrap is not None:
+        raise ValueError(f"{cell.path}: somebody else waits for its next message")
+    probe.wrap = wrap
+    _changed(cell)
+
+    def remove(probe: Probe) -> None:
+        if probe.wrap is wrap:
+            probe.wrap = None
+
+    return _undo(cell, remove)
+
+
+def stacks(ref: Ref[Any]) -> tuple[Stack, ...]:
+    """Where its task and its helpers wait now, with source lines; empty when none runs. Sync."""
+    return stacks_of(_cell(ref))
 
 
 def trace(ref: Ref[Any], sink: Sink) -> Callable[[], None]:

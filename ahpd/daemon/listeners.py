@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
@@ -24,7 +24,10 @@ from ahpd.daemon.state import Endpoint, read_json, write_private
 from ahpd.transports import unix, websocket
 from ahpd.transports.port import Transport
 from ahpd.transports.upgrade import Admission
-from supervisors import Actor
+from supervisors import Actor, System
+
+if TYPE_CHECKING:
+    from ahpd.inspection.service import Inspector
 
 _log = logging.getLogger("ahpd.daemon")
 
@@ -153,9 +156,10 @@ class LookListener(Actor[None]):
 
     kind = "listener"
 
-    def __init__(self, host: Host, path: Path) -> None:
+    def __init__(self, host: Host, path: Path, journal: Path) -> None:
         self._host = host
         self._path = path
+        self._journal = journal
 
     async def on_start(self) -> None:
         """Listen."""
@@ -165,14 +169,27 @@ class LookListener(Actor[None]):
 
     async def _listen(self, started: _Started) -> None:
         """Helper: until the actor ends."""
-        from ahpd.inspection.service import Inspector  # noqa: PLC0415 - not before clients
+        made: list[Inspector] = []
 
-        inspector = Inspector(self.system, self._host)
+        async def serve(transport: Transport) -> None:
+            if not made:  # seldom needed, and so much to import that others would wait
+                make = await trio.to_thread.run_sync(_inspectors)
+                made.append(make(self.system, self._host, self._journal))
+            await made[0].serve(transport)
+
         try:
-            await unix.serve_unix(inspector.serve, self._path, task_status=started)
+            await unix.serve_unix(serve, self._path, task_status=started)
         except (unix.SocketPathError, OSError) as error:
             _log.error("nobody can look inside: cannot listen on %s: %s", self._path, error)
             started.started()
+
+
+def _inspectors() -> Callable[[System, Host, Path], Inspector]:
+    """Load what makes them."""
+    from ahpd.daemon.past import Past  # noqa: PLC0415
+    from ahpd.inspection.service import Inspector  # noqa: PLC0415
+
+    return lambda system, host, journal: Inspector(system, host, Past(journal).state_at)
 
 
 @attrs.define(eq=False)

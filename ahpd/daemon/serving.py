@@ -157,7 +157,8 @@ class _Daemon:
             self._wrap,
             self._boot,
         )
-        look = listener_spec("look", LookListener, self._host, self._folder.look)
+        folder = self._folder
+        look = listener_spec("look", LookListener, self._host, folder.look, folder.journal)
         announcement = Announcement(
             self._endpoint,
             self._folder.endpoint,

@@ -13,15 +13,21 @@ from typing import TypeAlias
 import trio
 
 from actors.host import Host
+from actors.notices import Notices
 from ahpd.inspection import names
+from ahpd.inspection.console import Console
+from ahpd.inspection.looks import all_of
 from ahpd.inspection.overview import overview
 from ahpd.inspection.paths import find
+from ahpd.inspection.post import Post
+from ahpd.inspection.screen import Debugging
+from ahpd.inspection.subjects import StateAt, Subject, nothing_kept
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.frame import Frame, frame
 from ahpd.protocol.jsonrpc import BadFrame, Id, Notification, Request, failure, parse, success
 from ahpd.protocol.model import JSON, Object
 from ahpd.transports.port import Transport, TransportClosed
-from supervisors import System
+from supervisors import SupervisorsError, System
 
 _log = logging.getLogger("ahpd.inspection")
 
@@ -35,15 +41,37 @@ Answer: TypeAlias = Callable[[Object], Awaitable[JSON]]
 class Inspector:
     """What all connections of one host share."""
 
-    def __init__(self, system: System, host: Host) -> None:
+    def __init__(self, system: System, host: Host, state_at: StateAt = nothing_kept) -> None:
         self.system = system
         self.host = host
+        self.debugging = Debugging()
+        self._state_at = state_at
+        self._notices = Notices(host)
+        self._notices.system = system
+        self._posts: dict[str, Post] = {}
+        self._numbers = 0
+
+    def subject(self, name: str) -> Subject:
+        """The actor that is meant. Raises `ProtocolError`."""
+        path = find(self.system, self.host, name)
+        return Subject(self.system, self.host, path, self._state_at)
+
+    def post(self, subject: Subject) -> Post:
+        """What hangs on an actor to which people are attached."""
+        post = self._posts.get(subject.path)
+        if post is None or not post.watchers:
+            post = self._posts[subject.path] = Post(subject, self.host, self._notices)
+        return post
+
+    def number(self) -> int:
+        """A number that no other console has."""
+        self._numbers += 1
+        return self._numbers
 
     async def serve(self, transport: Transport) -> None:
         """One connection, until its peer is gone. Raises nothing of its own."""
         peer = Peer(transport)
-        visit = _Visit(self, peer)
-        await peer.run(visit.methods)
+        await peer.run(_Visit(self, peer).methods)
 
 
 class Peer:
@@ -57,11 +85,14 @@ class Peer:
         #: What is under way, by the id of the request.
         self._doing: dict[Id, trio.CancelScope] = {}
         self._methods: Mapping[str, Answer] = {}
+        #: What goes on while the peer is there; there while `run` runs.
+        self.nursery: trio.Nursery
 
     async def run(self, methods: Mapping[str, Answer]) -> None:
-        """Serve these methods until the peer is gone."""
+        """Serve these methods, which may become more, until the peer is gone."""
         self._methods = methods
         async with trio.open_nursery() as nursery:
+            self.nursery = nursery
             nursery.start_soon(self._write, nursery.cancel_scope)
             await self._read(nursery)
             nursery.cancel_scope.cancel(reason="the peer is gone")
@@ -123,6 +154,8 @@ class Peer:
                 self.tell(success(request.id, await answer(request.params)))
             except ProtocolError as error:
                 self.tell(failure(request.id, error))
+            except SupervisorsError as error:  # the actor is gone, or does not come up
+                self.tell(failure(request.id, ProtocolError(ErrorCode.CONFLICT, str(error))))
             except Exception as error:  # noqa: BLE001
                 # A fault of what looks: it spoils one answer, not the host that is looked at.
                 _log.exception("%s failed", request.method)
@@ -141,7 +174,12 @@ class _Visit:
     def __init__(self, inspector: Inspector, peer: Peer) -> None:
         self._inspector = inspector
         self._peer = peer
-        self.methods: Mapping[str, Answer] = {names.PS: self._ps}
+        self._console: Console | None = None
+        self.methods: dict[str, Answer] = {
+            names.PS: self._ps,
+            names.INSPECT: self._inspect,
+            names.ATTACH: self._attach,
+        }
 
     async def _ps(self, params: Object) -> JSON:
         inspector = self._inspector
@@ -149,6 +187,26 @@ class _Visit:
         system, host = inspector.system, inspector.host
         path = "" if under is None else find(system, host, under, supervisors_too=True)
         return await overview(system, host, path)
+
+    async def _inspect(self, params: Object) -> JSON:
+        return await all_of(self._inspector.subject(text(params, "path") or ""))
+
+    async def _attach(self, params: Object) -> JSON:
+        if self._console is not None:
+            raise ProtocolError(ErrorCode.CONFLICT, "this connection is attached already")
+        inspector, peer = self._inspector, self._peer
+        subject = inspector.subject(text(params, "path") or "")
+        console = self._console = Console(
+            inspector.number(),
+            inspector.post(subject),
+            inspector.host,
+            put=peer.tell,
+            debugging=inspector.debugging,
+            nursery=peer.nursery,
+        )
+        peer.nursery.start_soon(console.stay)
+        self.methods.update(console.methods)
+        return await console.attached()
 
 
 def text(params: Object, key: str) -> str | None:

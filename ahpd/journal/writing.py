@@ -16,8 +16,8 @@ from ahpd.protocol.jsontext import dumps
 _RUN = 64 << 10
 #: Free pages that stay in the file for what comes next, as a part of all.
 _SPARE = 4
-#: Most pages that are given back at once (8 MiB), so that a batch does not wait for long.
-_GIVEN_BACK = 2048
+#: Most pages that are given back at once (1 MiB), so that a batch does not wait for long.
+_GIVEN_BACK = 256
 
 
 class Writer:

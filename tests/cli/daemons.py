@@ -128,6 +128,8 @@ def environment() -> dict[str, str]:
     Its size is the terminal's own, not what somebody above has said it is.
     """
     mine = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    # Nobody answers here when a terminal is asked where its cursor is.
+    mine["PROMPT_TOOLKIT_NO_CPR"] = "1"
     return {**mine, "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
 

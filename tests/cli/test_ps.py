@@ -60,9 +60,9 @@ def test_a_name_that_fits_nothing_or_too_much(
     assert daemon.run("ps", "nobody") == exits.USAGE
     assert "there is no actor nobody" in capsys.readouterr().err
     assert daemon.run("ps", "watch") == exits.OK
-    assert daemon.run("ps", "l") == exits.OK
-    assert daemon.run("ps", "t") == exits.USAGE
-    assert "t may be any of: terminal-keeper, terminals" in capsys.readouterr().err
+    assert daemon.run("ps", "listen") == exits.OK
+    assert daemon.run("ps", "terminal") == exits.USAGE
+    assert "terminal may be any of: terminal-keeper, terminals" in capsys.readouterr().err
 
 
 def test_without_a_daemon_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,9 @@ def test_one_is_used_left_listed_and_used_again_by_two(
 
 def test_our_own_terminal_is_as_it_was_after_a_full_screen(daemon: Daemon) -> None:
     command = " ".join(f"'{each}'" for each in daemon.command("terminal", "--new"))
-    child = spawn(["/bin/sh", "-c", f"stty -a > a; {command}; stty -a > b; cmp a b && echo SAME"])
+    child = spawn(
+        ["/bin/sh", "-c", f'a=$(stty -a); {command}; [ "$a" = "$(stty -a)" ] && echo SAME']
+    )
     child.send("printf '\\033[?1049h\\033[?25lfu''ll'\r")
     child.expect("full")
     child.send("\x1d")
@@ -197,7 +199,9 @@ def test_a_daemon_that_is_started_again_shows_what_is_left_and_one_that_is_not_i
     command = " ".join(
         f"'{each}'" for each in daemon.command("terminal", "--new", "--reconnect", "0.5")
     )
-    child = spawn(["/bin/sh", "-c", f"stty -a > a; {command}; echo code=$?; stty -a | cmp a -"])
+    child = spawn(
+        ["/bin/sh", "-c", f'a=$(stty -a); {command}; echo code=$?; [ "$a" = "$(stty -a)" ]']
+    )
     child.send("printf '\\033[?1049h\\033[?25lfu''ll'\r")
     child.expect("full")
     process.kill()

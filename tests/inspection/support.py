@@ -81,10 +81,11 @@ class Looker:
             for place, (name, params) in enumerate(self.told):
                 if name == method and all(params.get(k) == v for k, v in wanted.items()):
                     del self.told[place]
-                    return params
+                    return (params,)
             return None
 
-        return await self.until(found)
+        [params] = await self.until(found)
+        return params
 
     async def close(self) -> None:
         await self._transport.close()

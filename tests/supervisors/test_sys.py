@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 import trio
 
@@ -29,6 +32,7 @@ class Shy(Actor[object]):
 
 
 SUMMING = ChildSpec("s", Summing)
+Handle = Callable[[Any], Awaitable[Any]]
 
 
 async def test_an_inspection_shows_an_actor_in_the_middle_of_a_message() -> None:
@@ -297,3 +301,122 @@ async def test_recent_messages_are_kept_on_request_only() -> None:
         sys.keep(s, 0)
         assert s.cell is not None
         assert s.cell.probe is None
+
+
+async def test_an_errand_runs_in_the_actors_task_between_two_messages() -> None:
+    async with running(tree(SUMMING)) as system:
+        s = await system.wait_for("s")
+        seen: list[object] = []
+
+        async def errand(actor: Summing) -> None:
+            seen.append((actor.total, trio.lowlevel.current_task().name))
+            await trio.sleep(5)
+            actor.total += 10
+            seen.append(sys.inspect(s).in_hand)
+
+        s.cast("wait")
+        s.cast(1)
+        await trio.sleep(1)
+        assert await sys.between(s, errand)  # before the message that waits
+        assert seen == [(0, "s"), None]
+        assert trio.current_time() == 15
+        sys.suspend(s)
+        s.cast(2)
+        assert await sys.between(s, errand)
+        assert seen[2] == (11, "s")
+        sys.resume(s)
+        assert await s.call(0, within=1) == 23
+        assert s.cell is not None
+        assert s.cell.probe is None
+
+
+async def test_an_errand_that_raises_or_is_not_wanted_any_more_hurts_nobody() -> None:
+    reports: list[Report] = []
+    async with running(tree(SUMMING), report=reports.append) as system:
+        s = await system.wait_for("s")
+
+        async def bad(_: Summing) -> None:
+            raise LookupError("nothing here")
+
+        assert not await sys.between(s, bad)
+        [told] = [each for each in reports if each.note is Note.HOOK_FAILED]
+        assert "LookupError('nothing here')" in told.text
+
+        async def never(_: Summing) -> None:
+            raise AssertionError("nobody wants it")
+
+        s.cast("wait")
+        await trio.sleep(1)
+        with trio.move_on_after(2):
+            await sys.between(s, never)
+        assert await s.call(0, within=20) == 0
+
+        async def endless(_: Summing) -> None:
+            await trio.sleep_forever()
+
+        ran: list[bool] = []
+
+        async def ask() -> None:
+            ran.append(await sys.between(s, endless))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            nursery.start_soon(ask)
+            await trio.sleep(1)
+            sys.kill(s)
+        assert ran == [False, False]
+
+
+async def test_the_next_message_is_handled_by_what_is_put_around_it() -> None:
+    async with running(tree(SUMMING)) as system:
+        s = await system.wait_for("s")
+
+        def doubling(handle: Handle) -> Handle:
+            async def handled(message: int) -> object:
+                return await handle(2 * message)
+
+            return handled
+
+        undo = sys.around_next(s, doubling)
+        with pytest.raises(ValueError, match="somebody else waits for its next message"):
+            sys.around_next(s, doubling)
+        assert await s.call(3, within=1) == 6
+        assert await s.call(3, within=1) == 9
+        undo()
+        sys.around_next(s, doubling)()
+        assert await s.call(1, within=1) == 10
+        assert s.cell is not None
+        assert s.cell.probe is None
+
+
+async def test_stacks_have_the_source_lines_where_tasks_wait() -> None:
+    async with running(tree(SUMMING)) as system:
+        s = await system.wait_for("s")
+        s.cast("wait")
+        await trio.sleep(1)
+        own, helper = sys.stacks(s)
+        assert (own.name, helper.name) == ("s", "s#waiter")
+        [place] = [each for each in own.places if each.function == "Summing.handle"]
+        assert place.text == "await trio.sleep(10)"
+        assert place.file == __file__
+        assert any(each.function == "sleep_forever" for each in helper.places)
+
+
+async def test_a_glance_has_the_figures_of_one_in_passing() -> None:
+    async with running(tree(SUMMING)) as system:
+        s = await system.wait_for("s")
+        for message in (1, "wait", 4):
+            s.cast(message)
+        await trio.sleep(3)
+        seen = sys.glance(system, "s")
+        assert seen is not None
+        assert (seen.kind, seen.phase, seen.handled, seen.restarts) == ("actor", "running", 1, 0)
+        assert (seen.in_hand, seen.in_hand_age, seen.children) == ("wait", 3, None)
+        assert seen.mailbox is not None
+        assert (seen.mailbox.depth, seen.mailbox.oldest_age) == (1, 3)
+        assert any(at.startswith("handle (test_sys.py:") for at in sys.waits_at(system, "s"))
+        assert isinstance(sys.actor_at(system, "s"), Summing)
+        assert sys.paths(system) == ["s"]
+        assert sys.glance(system, "x") is None
+        assert sys.actor_at(system, "x") is None
+        assert sys.waits_at(system, "x") == ()
