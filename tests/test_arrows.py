@@ -61,7 +61,7 @@ ARROWS = {
     "ahpd.agents": edge(),
     "ahpd.agents.acp": edge("ahpd.agents", "ahpd.transports.lines"),
     "ahpd.terminals": edge(),
-    "ahpd.resources": edge(others="pathspec"),
+    "ahpd.resources": edge(),
     "ahpd.git": edge(),
     "ahpd.telemetry": edge(others="opentelemetry google"),
     "ahpd.transports": edge(others="trio_websocket wsproto h11"),

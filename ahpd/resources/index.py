@@ -95,10 +95,10 @@ class Index:
     def __init__(self, paths: Sequence[bytes]) -> None:
         self.paths = sorted(paths, key=lambda path: (path.count(b"/"), path))
         lines = [to_name(path).replace("\n", "\r").lower() for path in self.paths]
-        #: The lower-case paths, each with a slash before it and a line end behind.
-        self._text = "".join(f"/{line}\n" for line in lines)
+        #: The lower-case paths, each with a slash before it and a line end behind and before that.
+        self._text = "\n" + "".join(f"/{line}\n" for line in lines)
         self._starts = array("Q")
-        place = 0
+        place = 1
         for line in lines:
             self._starts.append(place)
             place += len(line) + 2
@@ -130,7 +130,10 @@ class Index:
 
     def _like(self, wanted: str, most: int, without: dict[int, None]) -> list[int]:
         """Lines that have these letters in this order, as far as there is time."""
-        letters = re.compile("[^\n]*?".join(map(re.escape, wanted)))
+        # Each letter is looked for from the last one on and nowhere else, once for each line: what
+        # goes back to try another way takes for ever where a letter is often in a name.
+        steps = (f"[^{re.escape(char)}\n]*+{re.escape(char)}" for char in wanted)
+        letters = re.compile("\n" + "".join(steps))
         until, place = time.monotonic() + _PATIENCE, 0
         found: list[int] = []
         while len(found) < most and time.monotonic() < until:
@@ -139,12 +142,12 @@ class Index:
                 place += 64 << 10
                 if place >= len(self._text):
                     break
-                place = self._starts[bisect_right(self._starts, place) - 1]
+                place = self._starts[bisect_right(self._starts, place) - 1] - 1
                 continue
-            line = bisect_right(self._starts, match.start()) - 1
+            line = bisect_right(self._starts, match.start() + 1) - 1
             if line not in without:
                 found.append(line)
-            place = self._end(line)
+            place = self._end(line) - 1
         return found
 
     def _end(self, line: int) -> int:
