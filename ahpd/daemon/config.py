@@ -79,6 +79,8 @@ class AgentConfig:
     kind: str = _setting(
         "scripted", 'the kind of an agent: "scripted" or "acp"', lambda v: v in ("scripted", "acp")
     )
+    #: What people see for its name.
+    title: str | None = _setting(None, "a title", bool)
     #: Its script, from the folder of the configuration file; none: the built-in one.
     script: str | None = _setting(None, "the name of a file", bool)
     #: The program and its arguments.

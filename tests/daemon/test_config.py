@@ -52,6 +52,7 @@ def test_every_key(tmp_path: Path) -> None:
         script = "second.json"
         [agents.third]
         kind = "acp"
+        title = "The third"
         command = ["./bin/agent", "--acp"]
         env = { KEY = "value" }
         tokens = { TOKEN = "https://example.org" }
@@ -131,6 +132,7 @@ def test_every_key(tmp_path: Path) -> None:
             "second": AgentConfig(script=str(tmp_path / "second.json")),
             "third": AgentConfig(
                 kind="acp",
+                title="The third",
                 command=(str(tmp_path / "bin/agent"), "--acp"),
                 env={"KEY": "value"},
                 tokens={"TOKEN": "https://example.org"},
