@@ -35,7 +35,7 @@ async def resolve(
 ) -> ResolveSessionConfigResult:
     """R-22.8: the whole schema, and what was chosen with the defaults of the rest."""
     agent = find_agent(connection, params.provider)
-    context = ConfigContext(params.working_directory, params.config or {})
+    context = ConfigContext(params.working_directory, params.config or {}, may_wait=True)
     found = await _configuration(connection, agent, context)
     return ResolveSessionConfigResult(
         schema=found.schema, values=resolved(found.schema, context.values)
@@ -60,7 +60,7 @@ async def configured(connection: Connection, params: CreateSessionParams) -> Con
     """The configuration of a new session; raises `ProtocolError` when its values do not fit."""
     agent = find_agent(connection, params.provider)
     directories = params.working_directories or (None,)
-    context = ConfigContext(directories[0], params.config or {})
+    context = ConfigContext(directories[0], params.config or {}, may_wait=bool(params.config))
     found = await _configuration(connection, agent, context)
     schema = found.schema
     reason = at_creation(schema, context.values) or _refusal(agent, context)

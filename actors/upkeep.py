@@ -34,6 +34,7 @@ from actors.sources import history_left
 from actors.telling import tell
 from ahpd.agents.events import Failed, ServerChanged
 from ahpd.agents.port import AgentFailed, Authorizable, OpenRequest, Released, failure
+from ahpd.protocol.chat import ForkChatOrigin
 from ahpd.protocol.common import ErrorInfo
 from ahpd.protocol.customizations import ClientPluginCustomization, McpServerErrorState
 from ahpd.protocol.model import Object
@@ -93,7 +94,23 @@ def open_request(host: Host, chat: Channel, system: System) -> OpenRequest:
         files=AgentFiles(host, host.resources, chat) if host.resources is not None else None,
         servers=_servers(host),
         plugins=tuple(_plugins(session)),
+        parent=_parent(host, chat),
     )
+
+
+def _parent(host: Host, chat: Channel) -> str | None:
+    """What a fork's agent knows the conversation by that it was made from, as long as that has not
+    gone on, and this one has not begun.
+    """
+    origin, state = chat.state.origin, chat.state
+    if not isinstance(origin, ForkChatOrigin) or chat.notes.conversation is not None:
+        return None
+    source = host.ledger.find(origin.chat)
+    if source is None or source.state.active_turn is not None or not source.state.turns:
+        return None
+    history = history_left(chat.notes.heritage, state)
+    is_whole = source.state.turns[-1].id == origin.turn_id == (history[-1].id if history else None)
+    return source.notes.conversation if is_whole else None
 
 
 def _servers(host: Host) -> Object:

@@ -171,7 +171,8 @@ class OpenRequest(Discreet, frozen=True):
     people decided about them. `conversation` is what an earlier backend of the chat said that the
     agent itself knows it by (`ConversationNamed`). `commands` and `files` are what the host can do
     for the agent; None: nothing of the kind. `servers` are the MCP servers that clients have, by
-    name and as editors write them, and `plugins` the plugins that they brought.
+    name and as editors write them, and `plugins` the plugins that they brought. `parent` is what
+    the agent knows a conversation by that has just `history` in it, and nothing else yet.
     """
 
     hidden = frozenset({"tokens", "servers"})
@@ -191,6 +192,7 @@ class OpenRequest(Discreet, frozen=True):
     files: Files | None = None
     servers: Object = field(default_factory=dict)
     plugins: Sequence[URI] = ()
+    parent: str | None = None
 
 
 class Ran(Struct, frozen=True):
@@ -393,10 +395,14 @@ class Changing(Protocol):
 
 
 class ConfigContext(Struct, frozen=True):
-    """Where a session is to be, and what has been chosen for it so far."""
+    """Where a session is to be, and what has been chosen for it so far.
+
+    `may_wait`: somebody wants to choose, and waits while it is found out what there is.
+    """
 
     working_directory: URI | None = None
     values: Object = field(default_factory=dict)
+    may_wait: bool = False
 
 
 class Configuration(Struct, frozen=True):

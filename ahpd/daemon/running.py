@@ -120,8 +120,17 @@ def captured(launch: Launch, redact: Redactor) -> Iterator[Wrap]:
 
     with ExitStack() as stack:
         try:
-            limit = launch.config.limits.wire_bytes
-            capture = stack.enter_context(capturing(launch.wire, limit=limit, redact=redact))
+            wire = launch.config.wire
+            capture = stack.enter_context(
+                capturing(
+                    launch.wire,
+                    limit=launch.config.limits.wire_bytes,
+                    redact=redact,
+                    shape=wire.format,
+                    max_bytes=wire.max_bytes,
+                    keep=wire.keep,
+                )
+            )
         except OSError as error:
             raise ConfigError(f"--wire: {launch.wire}: {error.strerror}") from None
         yield capture.tap

@@ -45,6 +45,10 @@ MARK = "AHPD_AGENT_OF"
 #: Bytes of the longest line that is taken from an agent.
 LINE_BYTES = 64 * 1024 * 1024
 
+#: Seconds for finding out what can be set, and before that is tried again.
+FIND_WITHIN = 20.0
+FIND_AGAIN = 60.0
+
 #: Variables whose values are not to be shown.
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE", re.IGNORECASE)
 
@@ -55,10 +59,14 @@ class Options(Discreet, frozen=True):
     `variables`: into which variable of its environment the token of a resource goes, variable ->
     resource. `auth_method`: the way that it is to sign in by. `terminals` and `files`: whether the
     host runs commands, and reads and writes files, for it. `conversations`: whether it is asked
-    which it keeps. `servers`: MCP servers that it is given, by name and as editors write them.
+    which it keeps; one that `waits` is asked only once it was used. `servers`: MCP servers that it
+    is given, by name and as editors write them. `title` is what people see for its name.
     """
 
     hidden = frozenset({"servers"})
+
+    title: str | None = None
+    waits: bool = False
 
     variables: Mapping[str, str] = field(default_factory=dict)
     auth_method: str | None = None
@@ -91,7 +99,7 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         able = self.learned.abilities
         return AgentInfo(
             provider=self.name,
-            display_name=self.name,
+            display_name=self.options.title or self.name,
             description=f"Runs {os.path.basename(self.command[0])} (ACP)",
             models=(),
             capabilities=AgentCapabilities(
@@ -205,16 +213,35 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         await sign_out(self)
 
     async def config_schema(self, context: ConfigContext) -> Configuration:
-        """What the agent's last session could be set to; nothing before it had one. A checkpoint.
+        """What the agent's last session could be set to. A checkpoint.
 
-        No process is started to find out: that may take seconds, and leave a session behind.
+        Before there was one a process is started to find out, for somebody who waits for it; what
+        cannot be found out in time, or without signing in, is nothing. Raises `AgentFailed`.
         """
         await trio.lowlevel.checkpoint()
+        if self.learned.settings is None and context.may_wait:
+            await self._find_settings(context.working_directory)
         if not self.learned.settings:
             return Configuration(SessionConfigSchema(properties={}))
         from ahpd.agents.acp.settings import configuration  # noqa: PLC0415 - see the module
 
         return configuration(self.learned.settings)
+
+    async def _find_settings(self, folder: URI | None) -> None:
+        from ahpd.agents.acp.errands import settings  # noqa: PLC0415 - see the module
+
+        learned, cwd = self.learned, _folders(() if folder is None else (folder,))[0]
+        with trio.move_on_after(FIND_WITHIN):
+            async with learned.finding:
+                if learned.settings is not None or trio.current_time() < learned.find_after:
+                    return
+                learned.find_after = trio.current_time() + FIND_AGAIN
+                try:
+                    learned.settings = await settings(self, cwd)
+                except SignInNeeded as needed:
+                    learned.note_sign_in(needed)
+                except AgentFailed as error:
+                    _log.info("%s: its settings are not known: %s", self.name, error.message)
 
     async def config_values(
         self, context: ConfigContext, key: str, query: str
@@ -225,8 +252,10 @@ class AcpAgent(Discreet, frozen=True, eq=False):
 
     async def conversations(self) -> Sequence[PastConversation] | None:
         """See `Remembering`. A process of its own is asked, unless it is known not to tell."""
-        able = self.learned.abilities
-        if not self.options.conversations or (able is not None and not (able.lists and able.loads)):
+        able, options = self.learned.abilities, self.options
+        waits = able is None and options.waits
+        cannot = able is not None and not (able.lists and able.loads)
+        if not options.conversations or waits or cannot:
             await trio.lowlevel.checkpoint()
             return None
         from ahpd.agents.acp.errands import conversations  # noqa: PLC0415 - see the module

@@ -62,6 +62,7 @@ from ahpd.agents.port import (
     ServerRequest,
     SignInNeeded,
 )
+from ahpd.protocol.chat import Turn as ChatTurn
 from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON, Object
@@ -130,6 +131,9 @@ class AcpBackend:
         self._process = process
         self._where = where
         self._wanted = request.conversation
+        self._parent = request.parent
+        #: What a new conversation begins with, as text: what a fork has in common with another.
+        self._preface: Sequence[ChatTurn] = request.history
         self._link = Link(process, self)
         self._asks = Asks(self._link)
         commands = request.commands if agent.options.terminals else None
@@ -190,17 +194,28 @@ class AcpBackend:
         self._notices += for_agent(self._where.servers, self._able.servers)[1]
         if grant.method is not None:
             await handshake.sign_in(self._link, self._able, grant.method)
-        begun = await self._take_up() or await handshake.new(self._link, self._able, self._where)
+        begun = await self._take_up() or await self._fork()
+        if begun is None:
+            begun = await handshake.new(self._link, self._able, self._where)
+        else:
+            self._preface = ()
         self._session = begun.session
         self._heard_at = trio.current_time()
         if begun.replays:
             # One that resumes without a word has nothing to repeat.
-            self._replays = begun.way == "load" or bool(self._early)
+            self._replays = begun.way != "resume" or bool(self._early)
         self.settings = settings_of(begun.answer) or {}
         early, self._early = self._early, []
         for params in early:
             self.heard("session/update", params)
         self._replays_late = False
+
+    async def _fork(self) -> Begun | None:
+        """Begin with a copy of the conversation that the chat was made from, if there is one."""
+        parent = self._parent if self._wanted is None else None
+        if parent is None:
+            return None
+        return await handshake.fork(self._link, self._able, parent, self._where)
 
     async def _take_up(self) -> Begun | None:
         """Go on with the conversation that is wanted; the second time that fails, without it.
@@ -445,9 +460,10 @@ class AcpBackend:
             turn.is_over = True
             turn.ring()
 
-        params = {"sessionId": self._session, "prompt": blocks(prompt, self._able.prompts)}
-        self._link.call("session/prompt", params, answered)
+        said = blocks(prompt, self._able.prompts, self._preface)
+        self._link.call("session/prompt", {"sessionId": self._session, "prompt": said}, answered)
         turn.prompted = True
+        self._preface = ()
 
     def _first_words(self) -> Sequence[Event]:
         """What the host has to know with the first thing that the agent says in a conversation.

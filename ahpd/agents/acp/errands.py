@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ from ahpd.agents.acp.contents import block_text
 from ahpd.agents.acp.handshake import Abilities, Where
 from ahpd.agents.acp.mapping import Updates, merged
 from ahpd.agents.acp.rpc import METHOD_NOT_FOUND, Asked, Link
+from ahpd.agents.acp.settings import Setting, settings_of
 from ahpd.agents.acp.signin import Grant
 from ahpd.agents.acp.tolerant import dict_of, dicts_of, text_of
 from ahpd.agents.events import (
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 #: Seconds that one of these may take to answer.
 WITHIN = 30.0
+#: And to put away what was only tried.
+PUT_AWAY_WITHIN = 2.0
 #: Pages of a list that are asked for, and conversations that are taken from them.
 PAGES = 100
 MOST = 5000
@@ -112,6 +116,21 @@ async def delete(agent: AcpAgent, conversation: str) -> None:
             await handshake.asked(link, "session/delete", params, WITHIN, able)
 
     await errand(agent, do)
+
+
+async def settings(agent: AcpAgent, cwd: str) -> Mapping[str, Setting]:
+    """What can be set in a session there: one is begun, and taken back. Raises `AgentFailed`."""
+
+    async def do(link: Link, able: Abilities) -> Mapping[str, Setting]:
+        begun = await handshake.new(link, able, Where(cwd))
+        method = "session/delete" if able.deletes else "session/close" if able.closes else None
+        if method is not None:
+            with suppress(AgentFailed):
+                params: JSON = {"sessionId": begun.session}
+                await handshake.asked(link, method, params, PUT_AWAY_WITHIN, able)
+        return settings_of(begun.answer) or {}
+
+    return await errand(agent, do, cwd=cwd)
 
 
 async def conversations(agent: AcpAgent) -> Sequence[PastConversation] | None:

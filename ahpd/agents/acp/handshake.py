@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from ahpd.agents.acp.signin import Method, methods_in, resources
 from ahpd.agents.acp.tolerant import dict_of, text_of
 from ahpd.agents.port import AgentFailed, SignInNeeded
 from ahpd.protocol.model import JSON
+
+_log = logging.getLogger("ahpd.agents.acp")
 
 #: The version of ACP that is spoken here.
 VERSION = 1
@@ -151,6 +154,25 @@ async def take_up(
             ) from None
         return Begun(session, result, replays=True, way=way)
     return None
+
+
+async def fork(link: Link, able: Abilities, parent: str, where: Where) -> Begun | None:
+    """Begin a conversation as a copy of another; None when the agent did not do it.
+
+    Raises `AgentFailed` when somebody has to sign in, or the agent is gone.
+    """
+    if not able.forks:
+        return None
+    params: dict[str, JSON] = {"sessionId": parent, **_where(able, where)}
+    try:
+        result = await link.request("session/fork", params, LOAD_WITHIN)
+    except RpcFault as fault:
+        if fault.code == AUTH_REQUIRED:
+            raise failed(fault, able) from None
+        _log.info("%s: it did not copy a conversation: %s", able.name, told(fault, able))
+        return None
+    session = text_of(result, "sessionId")
+    return None if not session else Begun(session, result, replays=True, way="fork")
 
 
 class NotTakenUp(AgentFailed):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import trio
+
 from ahpd.agents.port import SignInNeeded
 from ahpd.protocol.common import ProtectedResourceMetadata
 
@@ -19,6 +21,9 @@ class Learned:
     def __init__(self) -> None:
         #: The settings that its last session had; None: it had none yet.
         self.settings: Mapping[str, Setting] | None = None
+        #: Somebody finds them out, and when that may be tried again.
+        self.finding = trio.Lock()
+        self.find_after = float("-inf")
         #: What it says of itself; None: it was not asked yet.
         self.abilities: Abilities | None = None
         #: Conversations that could not be taken up once.

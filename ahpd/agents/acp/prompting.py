@@ -20,10 +20,11 @@ from ahpd.protocol.messages import (
 Block: TypeAlias = dict[str, Any]
 
 
-def blocks(prompt: Prompt, takes: dict[str, Any]) -> list[Block]:
+def blocks(prompt: Prompt, takes: dict[str, Any], before: Sequence[Turn] = ()) -> list[Block]:
     """The prompt's blocks; `takes` are the agent's `promptCapabilities`.
 
-    What it does not take is given as text where that can be, and is named where not.
+    `before` is what was said before in a conversation that the agent does not have. What it does
+    not take is given as text where that can be, and is named where not.
     """
     found = [_text(prompt.message.text)]
     for each in prompt.message.attachments or ():
@@ -36,6 +37,8 @@ def blocks(prompt: Prompt, takes: dict[str, Any]) -> list[Block]:
                 found.append(_link(each))
             case _:
                 pass
+    if before:
+        found.append(_text(f"What was said in this conversation before:\n{_transcript(before)}"))
     found += [_text(_attached(each)) for each in prompt.attached]
     found += [_text(_ran(each)) for each in prompt.ran]
     return found

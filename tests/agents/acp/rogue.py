@@ -535,7 +535,11 @@ MODELS = [{"group": "g", "name": "G", "options": [{"value": each} for each in ("
 def settings() -> dict[str, Any]:
     """What can be set, in an answer."""
     if "modes" in START:
-        return {"modes": {"currentModeId": VALUES["mode"], "availableModes": MODES}}
+        found: dict[str, Any] = {"currentModeId": VALUES["mode"], "availableModes": MODES}
+        if "models" not in START:
+            return {"modes": found}
+        models = [{"modelId": each, "name": each} for each in ("small", "big")]
+        return {"modes": found, "models": {"currentModelId": "small", "availableModels": models}}
     if "options" not in START:
         return {}
     model = {"id": "model", "name": "Model", "type": "select", "options": MODELS}
@@ -570,6 +574,8 @@ def begin(message: dict[str, Any]) -> None:
             able["sessionCapabilities"] = {"resume": {}}
         if "lists" in START:
             able["sessionCapabilities"] = {"list": {}, "delete": {}}
+        if "forks" in START:
+            able["sessionCapabilities"] = {"fork": {}}
         if "loads" in START:
             able["loadSession"] = True
         if "logs-out" in START:
@@ -594,6 +600,8 @@ def begin(message: dict[str, Any]) -> None:
         if "early" in START:
             send(**update("available_commands_update", availableCommands=[{"name": "early"}]))
         send(id=request_id, result={"sessionId": SESSION, **settings()})
+    elif method == "session/set_model":
+        send(id=request_id, result={})
     elif method == "session/set_mode":
         VALUES["mode"] = message["params"]["modeId"]
         send(**update("current_mode_update", currentModeId=VALUES["mode"]))
@@ -605,6 +613,13 @@ def begin(message: dict[str, Any]) -> None:
         VALUES[message["params"]["configId"]] = message["params"]["value"]
         send(**update("config_option_update", **settings()))
         send(id=request_id, result=settings())
+    elif method == "session/fork":
+        if (HOME / "fork-fails").exists():
+            send(id=request_id, error={"code": -32603, "message": "no"})
+            return
+        goes_on_with("forked-" + message["params"]["sessionId"])
+        replay()
+        send(id=request_id, result={"sessionId": SESSION})
     elif method == "session/list":
         lists(request_id, message["params"].get("cursor"))
     elif method == "session/delete":

@@ -11,7 +11,7 @@ from ahpd.agents.port import ConfigContext
 from tests.actors.support import C, S
 from tests.agents.acp.support import PATIENCE, at_work, rogue
 from tests.agents.acp.test_on_a_host import session, state, texts, turn, until
-from tests.harness import RawPeer
+from tests.harness import RawPeer, running_host
 
 pytestmark = pytest.mark.real_time
 
@@ -58,6 +58,49 @@ async def test_options_are_learned_and_set(tmp_path: Path) -> None:
             {"sessionId": "rogue-1", "configId": "think", "value": True, "type": "boolean"},
         ]
         assert at.beside.events == []
+
+
+async def test_what_can_be_set_is_found_out_for_somebody_who_wants_to_choose(
+    tmp_path: Path,
+) -> None:
+    agent = rogue(tmp_path, "options", name="puppet")
+    async with running_host(agent) as host:
+        ann = await host.peer("ann")
+        await ann.hello()
+        folder = tmp_path.as_uri()
+        for _ in range(2):
+            found = await ann.request("resolveSessionConfig", workingDirectory=folder)
+            assert found["values"] == {"model": "small", "think": False}
+        assert (tmp_path / "log").read_text().count('"session/new"') == 1
+        await ann.request(
+            "createSession", channel=S, workingDirectories=[folder], config={"model": "big"}
+        )
+        await ann.subscribe(S)
+        await until(lambda: state(host, S)["lifecycle"] == "ready")
+        assert state(host, S)["config"]["values"] == {"model": "big", "think": False}
+
+
+@pytest.mark.parametrize("start", ["dies", "needs-auth"])
+async def test_what_cannot_be_found_out_is_nothing_and_not_tried_again_at_once(
+    start: str, tmp_path: Path
+) -> None:
+    agent = rogue(tmp_path, "options", start)
+    for _ in range(2):
+        found = await agent.config_schema(ConfigContext(may_wait=True))
+        assert found.schema.properties == {}
+    assert (tmp_path / "log").read_text().count('"initialize"') == 1
+
+
+async def test_older_agents_have_models_and_modes(tmp_path: Path) -> None:
+    agent = rogue(tmp_path, "modes", "models")
+    async with at_work(agent, tmp_path) as at:
+        found = await agent.config_schema(ConfigContext())
+        assert found.schema.properties.keys() == {"mode", "model"}
+        at.backend.configure({"mode": "ask", "model": "big"})
+        await at.turn("hello")
+        assert [each["params"] for each in at.sent("session/set_model")] == [
+            {"sessionId": "rogue-1", "modelId": "big"}
+        ]
 
 
 async def test_a_session_begins_with_what_was_chosen(tmp_path: Path) -> None:
