@@ -33,7 +33,7 @@ _MODELS = (("script-large", "Script Large"), ("script-small", "Script Small"))
 class ScriptedAgent(Struct, frozen=True, eq=False):
     """An agent called `name` whose every chat plays `script`. Implements `Agent`.
 
-    `script` is None for the built-in one.
+    `script` is None for the built-in one; `title` is what people see for the name.
     """
 
     name: str
@@ -47,6 +47,7 @@ class ScriptedAgent(Struct, frozen=True, eq=False):
     can_control: bool = True
     #: Tells the time, for what a script says with one.
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    title: str | None = None
 
     @property
     def can_resume(self) -> bool:
@@ -58,7 +59,7 @@ class ScriptedAgent(Struct, frozen=True, eq=False):
         """What clients are told. Both models play the same script."""
         return AgentInfo(
             provider=self.name,
-            display_name=f"{self.name} (scripted)",
+            display_name=f"{self.title or self.name} (scripted)",
             description="Plays a script instead of thinking: for trying things out and for tests.",
             models=tuple(
                 SessionModelInfo(id=each, provider=self.name, name=name) for each, name in _MODELS

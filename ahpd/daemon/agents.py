@@ -60,7 +60,7 @@ class Listed(Discreet, frozen=True):
 def found_agents(agents: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
     """The known agents that are installed and not among the configured ones, by name."""
     return {
-        each.name: AgentConfig(kind="acp", command=tuple(each.command))
+        each.name: AgentConfig(kind="acp", title=each.title, command=tuple(each.command))
         for each in installed_agents()
         if not _is_configured(each, agents)
     }

@@ -79,6 +79,8 @@ class AgentConfig:
     kind: str = _setting(
         "scripted", 'the kind of an agent: "scripted" or "acp"', lambda v: v in ("scripted", "acp")
     )
+    #: What people see for its name.
+    title: str | None = _setting(None, "a title", bool)
     #: Its script, from the folder of the configuration file; none: the built-in one.
     script: str | None = _setting(None, "the name of a file", bool)
     #: The program and its arguments.
@@ -200,6 +202,18 @@ class LogConfig:
 
 
 @attrs.frozen
+class WireConfig:
+    """``[wire]``: how captures are written (``--wire``)."""
+
+    #: The shape of a line: "frames", for the checker; "ahplog", for inspectors of other hosts'.
+    format: str = _one_of("frames", "frames", "ahplog")
+    #: Bytes after which the file is moved aside.
+    max_bytes: int = _whole(256 * _MIB, 64 * 1024, 1 << 40, "bytes")
+    #: How many that were moved aside are kept.
+    keep: int = _whole(4, 0, 1000, "files")
+
+
+@attrs.frozen
 class TelemetryConfig:
     """``[telemetry]``: what is sent to a collector; clients that subscribe get theirs anyway."""
 
@@ -256,6 +270,7 @@ class Config:
     limits: LimitsConfig = attrs.field(factory=LimitsConfig)
     journal: JournalConfig = attrs.field(factory=JournalConfig)
     log: LogConfig = attrs.field(factory=LogConfig)
+    wire: WireConfig = attrs.field(factory=WireConfig)
     telemetry: TelemetryConfig = attrs.field(factory=TelemetryConfig)
 
 

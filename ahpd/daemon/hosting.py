@@ -101,8 +101,11 @@ def build_agents(
 
     `servers` are MCP servers for those that are programs. Raises `ConfigError`.
     """
-    wanted = {**(agents or {BUILTIN_NAME: AgentConfig()}), **(found or {})}
-    return [_agent(name, agent, mark, servers or {}) for name, agent in wanted.items()]
+    configured, found = agents or {BUILTIN_NAME: AgentConfig()}, found or {}
+    return [
+        _agent(name, agent, mark, servers or {}, waits=name in found)
+        for name, agent in {**configured, **found}.items()
+    ]
 
 
 def _servers(config: Config) -> Object:
@@ -125,13 +128,17 @@ def _found(config: Config) -> Mapping[str, AgentConfig]:
     return found_agents(config.agents)
 
 
-def _agent(name: str, agent: AgentConfig, mark: str | None, servers: Object) -> Agent:
+def _agent(
+    name: str, agent: AgentConfig, mark: str | None, servers: Object, *, waits: bool
+) -> Agent:
     if agent.kind == "scripted":
-        return ScriptedAgent(name, _script(name, agent))
+        return ScriptedAgent(name, _script(name, agent), title=agent.title)
     from ahpd.agents.acp.agent import MARK, AcpAgent, Options  # noqa: PLC0415 - only with one
 
     marks = {} if mark is None else {MARK: mark}
     options = Options(
+        title=agent.title,
+        waits=waits,
         variables=agent.tokens,
         auth_method=agent.auth_method,
         terminals=agent.terminals,

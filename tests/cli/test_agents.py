@@ -30,11 +30,10 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, start in (("opencode", ""), ("qwen", "needs-auth")):
         program = folder / name
         rogue = shlex.join([sys.executable, "-S", str(ROGUE)])
-        program.write_text(f"#!/bin/sh\nexec {rogue} {start}\n")
+        program.write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/started\nexec {rogue} {start}\n")
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("ROGUE_HOME", str(tmp_path))
-    monkeypatch.setenv("ROGUE_LOG", str(tmp_path / "log"))
     return folder
 
 
@@ -97,7 +96,9 @@ async def test_what_is_found_is_offered(programs: Path, tmp_path: Path, wire: An
         async with peer(host.url, wire.connection()) as ann:
             root = (await ann.hello())["snapshots"][0]["state"]
             assert [each["provider"] for each in root["agents"]] == ["demo", "opencode", "qwen"]
-            assert not (tmp_path / "log").exists(), "none is started before it is used"
+            titles = [each["displayName"] for each in root["agents"]]
+            assert titles[1:] == ["opencode", "Qwen Code"]
+            await ann.request("listSessions")
             where = {"provider": "opencode", "workingDirectories": [tmp_path.as_uri()]}
             await ann.request("createSession", channel=SESSION, **where)
             await ann.request("subscribe", channel=CHAT)
@@ -107,8 +108,9 @@ async def test_what_is_found_is_offered(programs: Path, tmp_path: Path, wire: An
             params = {"channel": CHAT, "clientSeq": 1, "action": {**action, "message": message}}
             await ann.send("dispatchAction", params)
             await ann.until_action("chat/turnComplete")
-            assert (tmp_path / "log").exists()
         host.end()
+    started = set((tmp_path / "started").read_text().split())
+    assert started == {"opencode"}, "none is started before it is used"
 
 
 async def test_with_agents_on_the_command_line_there_are_no_others(

@@ -41,8 +41,9 @@ def test_a_new_file_is_private(tmp_path: Path) -> None:
     file = tmp_path / "new" / "config.toml"
     add(file, environment={"KEY": 'a "secret"'})
     assert mode(file) == 0o600
-    (agent,) = read_config(file, never).agents.items()
-    assert agent == ("second", AgentConfig("acp", None, ("b", "--acp"), {"KEY": 'a "secret"'}))
+    assert read_config(file, never).agents == {
+        "second": AgentConfig(kind="acp", command=("b", "--acp"), env={"KEY": 'a "secret"'})
+    }
     assert [each.name for each in file.parent.iterdir()] == ["config.toml"]
 
 

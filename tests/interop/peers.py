@@ -66,6 +66,10 @@ def node_agent(folder: Path, modules: Path) -> Path:
     return Path(shutil.copy(NPM / "node_agent.mjs", folder))
 
 
-def example_agent(modules: Path) -> Path:
-    """The SDK's own example, as it is published."""
-    return modules / "example" / "dist" / "examples" / "agent.js"
+def example_agent(modules: Path) -> tuple[str, ...]:
+    """The command line of the SDK's own example, as it is published."""
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
+    version = int(said.stdout.strip().removeprefix("v").partition(".")[0])
+    # Node 18, as Debian has it, does not have all that the example uses unless it is asked to.
+    flags = ["--experimental-global-webcrypto"] if version < 19 else []
+    return ("node", *flags, str(modules / "example" / "dist" / "examples" / "agent.js"))

@@ -181,7 +181,7 @@ def _says(host: RunningHost, text: str) -> bool:
 @asynccontextmanager
 async def two_sessions(modules: Path, folder: Path) -> AsyncIterator[tuple[RunningHost, RawPeer]]:
     """Two sessions with the example; its turns take five seconds, most of which it sleeps."""
-    agent = AcpAgent("puppet", ("node", str(example_agent(modules))), {}, "1")
+    agent = AcpAgent("puppet", example_agent(modules), {}, "1")
     async with session(agent, folder) as (host, ann):
         await ann.request("createSession", channel=S2, workingDirectories=[folder.as_uri()])
         await ann.subscribe(default_chat(S2))

@@ -59,10 +59,14 @@ class Options(Discreet, frozen=True):
     `variables`: into which variable of its environment the token of a resource goes, variable ->
     resource. `auth_method`: the way that it is to sign in by. `terminals` and `files`: whether the
     host runs commands, and reads and writes files, for it. `conversations`: whether it is asked
-    which it keeps. `servers`: MCP servers that it is given, by name and as editors write them.
+    which it keeps; one that `waits` is asked only once it was used. `servers`: MCP servers that it
+    is given, by name and as editors write them. `title` is what people see for its name.
     """
 
     hidden = frozenset({"servers"})
+
+    title: str | None = None
+    waits: bool = False
 
     variables: Mapping[str, str] = field(default_factory=dict)
     auth_method: str | None = None
@@ -95,7 +99,7 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         able = self.learned.abilities
         return AgentInfo(
             provider=self.name,
-            display_name=self.name,
+            display_name=self.options.title or self.name,
             description=f"Runs {os.path.basename(self.command[0])} (ACP)",
             models=(),
             capabilities=AgentCapabilities(
@@ -248,8 +252,10 @@ class AcpAgent(Discreet, frozen=True, eq=False):
 
     async def conversations(self) -> Sequence[PastConversation] | None:
         """See `Remembering`. A process of its own is asked, unless it is known not to tell."""
-        able = self.learned.abilities
-        if not self.options.conversations or (able is not None and not (able.lists and able.loads)):
+        able, options = self.learned.abilities, self.options
+        waits = able is None and options.waits
+        cannot = able is not None and not (able.lists and able.loads)
+        if not options.conversations or waits or cannot:
             await trio.lowlevel.checkpoint()
             return None
         from ahpd.agents.acp.errands import conversations  # noqa: PLC0415 - see the module
