@@ -98,6 +98,18 @@ class _Attach(trio.TaskStatus[System]):
         self._observer.attach(value)
 
 
+class Started:
+    """A `trio.TaskStatus` for a helper of an actor: the actor waits until it has started."""
+
+    def __init__(self) -> None:
+        self.event = trio.Event()
+        self.value: Any = None
+
+    def started(self, value: Any = None) -> None:
+        self.value = value
+        self.event.set()
+
+
 @contextmanager
 def captured(launch: Launch, redact: Redactor) -> Iterator[Wrap]:
     """What is put around each connection's transport: a capture, when one is wanted."""
