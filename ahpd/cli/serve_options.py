@@ -68,6 +68,7 @@ _OPTIONS = (
         help="Write url and pid there, as JSON, once clients are taken.",
     ),
     click.option("--wire", metavar="FILE", help="Write every frame there, without secrets."),
+    click.option("--wire-format", metavar="FORMAT", help="frames or ahplog.  [frames]"),
     click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [info]"),
     click.option("--quiet", is_flag=True, help="Do not print the URL."),
 )

@@ -15,7 +15,9 @@ from ahpd.cli.loading import loading
 if TYPE_CHECKING:
     from ahpd.daemon.launching import Flags
 
-_VALUES = ("--agent", "--path", "--config", "--wire", "--state-dir", "--log-level")
+_VALUES = (
+    *("--agent", "--path", "--config", "--wire", "--wire-format", "--state-dir", "--log-level"),
+)
 
 
 def read(arguments: Sequence[str]) -> dict[str, list[str]] | None:
@@ -47,6 +49,7 @@ def run(given: dict[str, list[str]]) -> int:
         paths=given.get("--path", ()),
         config=_last(given, "--config"),
         wire=_last(given, "--wire"),
+        wire_format=_last(given, "--wire-format"),
         state_dir=_last(given, "--state-dir"),
         log_level=_last(given, "--log-level"),
     )

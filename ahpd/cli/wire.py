@@ -32,27 +32,28 @@ def command() -> None:
 @click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True)
 )
-@click.option("--whole", is_flag=True, help="Each FILE is one connection from its first frame on.")
+@click.option("--whole", is_flag=True, help="Each connection is there from its first frame on.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def check(files: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     """Check captures of frames against the protocol, strictly.
 
-    FILE holds a JSON object a line: {"dir": "c2h" or "h2c", "frame": {...}}; - is the standard
-    input, once. Undeclared keys are faults. Exits 1 on a fault, 2 when a FILE cannot be read or is
-    no text.
+    FILE holds a JSON object a line: {"dir": "c2h" or "h2c", "frame": {...}}, or a message with
+    "_ahpLog" in it; - is the standard input, once. Undeclared keys are faults. Exits 1 on a fault,
+    2 when a FILE cannot be read or is no text.
 
-    With --whole, an answer to nothing that is open, and an id used again while it is open, are
-    faults too; without it, frames of several connections may be mixed.
+    Connections are told apart where the lines do so. With --whole each is there from its first
+    frame on: an answer to nothing that is open, and an id used again while it is open, are faults
+    too.
     """
-    from ahpd.protocol.strict import FrameChecker  # noqa: PLC0415 - the protocol's types are many
+    from ahpd.cli.wire_checking import Connections  # noqa: PLC0415 - the protocol's types are many
 
     if files.count("-") > 1:
         raise Unusable("-: the standard input can be read only once")
     frames = passed_over = 0
     found: list[tuple[str, FrameFault]] = []
     for name in files:
-        checker = FrameChecker(whole=whole)
-        for number, line in enumerate(_lines(name), 1):
+        checker = Connections(whole=whole)
+        for number, line in enumerate(lines_of(name), 1):
             for fault in checker.check_line(line, number):
                 found.append((name, fault))
                 if not as_json:
@@ -68,7 +69,48 @@ def check(files: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     return exits.FAULTS if found else exits.OK
 
 
-def _lines(name: str) -> Iterator[bytes]:
+@command.command("show")
+@click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True)
+)
+@click.option("--conn", multiple=True, metavar="N", help="Of this connection only; repeatable.")
+@click.option(
+    "--only", multiple=True, metavar="WORD", help="Methods, actions and channels with it in them."
+)
+@click.option("--all", "show_all", is_flag=True, help="Fold no runs of the same.")
+@click.option("--full", is_flag=True, help="Print each message whole below its line.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each line instead.")
+def show(
+    files: tuple[str, ...],
+    *,
+    conn: tuple[str, ...],
+    only: tuple[str, ...],
+    show_all: bool,
+    full: bool,
+    as_json: bool,
+) -> int:
+    """Print captures as a timeline: when, which connection, which way, what, and how long an answer
+    took.
+
+    FILE is as for check; several are read one after the other, so name the oldest first. Runs of
+    the same kind, such as the deltas of an answer, are one line. Exits 2 when a FILE cannot be
+    read.
+    """
+    from ahpd.cli.wire_shown import Timeline, Wanted  # noqa: PLC0415 - rich is slow to import
+
+    if files.count("-") > 1:
+        raise Unusable("-: the standard input can be read only once")
+    fold = not (show_all or full)
+    timeline = Timeline(Wanted(conn, only), fold=fold, full=full, as_json=as_json)
+    for name in files:
+        for number, line in enumerate(lines_of(name), 1):
+            timeline.add(line, number)
+    timeline.end()
+    return exits.OK
+
+
+def lines_of(name: str) -> Iterator[bytes]:
+    """The lines of a capture. Raises `Unusable`."""
     try:
         with _opened(name) as file:
             # A whole megabyte of faults would say no more than this.

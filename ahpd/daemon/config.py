@@ -26,6 +26,7 @@ SUBSYSTEMS: Mapping[str, str] = {
     "inspection": "who looks inside",
     "journal": "what is kept, and what cannot be",
     "resources": "files, and watches on them",
+    "sessions": "sessions, and the turns of their chats",
     "telemetry": "what is sent to a collector",
     "transports": "sockets",
     "tree": "supervision: starts, crashes, restarts",
@@ -202,6 +203,18 @@ class LogConfig:
 
 
 @attrs.frozen
+class WireConfig:
+    """``[wire]``: how captures are written (``--wire``)."""
+
+    #: The shape of a line: "frames", for the checker; "ahplog", for inspectors of other hosts'.
+    format: str = _one_of("frames", "frames", "ahplog")
+    #: Bytes after which the file is moved aside.
+    max_bytes: int = _whole(256 * _MIB, 64 * 1024, 1 << 40, "bytes")
+    #: How many that were moved aside are kept.
+    keep: int = _whole(4, 0, 1000, "files")
+
+
+@attrs.frozen
 class TelemetryConfig:
     """``[telemetry]``: what is sent to a collector; clients that subscribe get theirs anyway."""
 
@@ -258,6 +271,7 @@ class Config:
     limits: LimitsConfig = attrs.field(factory=LimitsConfig)
     journal: JournalConfig = attrs.field(factory=JournalConfig)
     log: LogConfig = attrs.field(factory=LogConfig)
+    wire: WireConfig = attrs.field(factory=WireConfig)
     telemetry: TelemetryConfig = attrs.field(factory=TelemetryConfig)
 
 

@@ -32,6 +32,7 @@ class Flags(Discreet, frozen=True, kw_only=True):
     without_token: bool = False
     endpoint_file: str | None = None
     wire: str | None = None
+    wire_format: str | None = None
     log_level: str | None = None
     quiet: bool = False
     #: All of them as they came.
@@ -96,6 +97,10 @@ def _with_flags(config: Config, flags: Flags) -> Config:
     if flags.agents:
         changes["agents"] = dict(_agents(flags.agents))
         changes["find_agents"] = False  # those are meant, and no others
+    if flags.wire_format is not None:
+        shape = attrs.fields(type(config.wire)).format
+        checked = _check(shape, flags.wire_format, "--wire-format")
+        changes["wire"] = attrs.evolve(config.wire, format=checked)
     if flags.log_level is not None:
         log = attrs.fields(type(config.log)).level
         changes["log"] = attrs.evolve(config.log, level=_check(log, flags.log_level, "--log-level"))

@@ -6,42 +6,22 @@ that fails too often is parked, and the other ways in stay open.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import attrs
-import trio
 
 from actors.connection import serve_connection
 from actors.host import Host
 from ahpd.daemon.control import PrivateTransport
 from ahpd.daemon.observing import Observer
-from ahpd.daemon.running import Boot, Wrap
+from ahpd.daemon.running import Boot, Started, Wrap
 from ahpd.daemon.state import Endpoint, read_json, write_private
 from ahpd.transports import unix, websocket
 from ahpd.transports.port import Transport
 from ahpd.transports.upgrade import Admission
-from supervisors import Actor, System
-
-if TYPE_CHECKING:
-    from ahpd.inspection.service import Inspector
-
-_log = logging.getLogger("ahpd.daemon")
-
-
-class _Started:
-    """A `trio.TaskStatus` for a helper of an actor: the actor waits until it has started."""
-
-    def __init__(self) -> None:
-        self.event = trio.Event()
-        self.value: Any = None
-
-    def started(self, value: Any = None) -> None:
-        self.value = value
-        self.event.set()
+from supervisors import Actor
 
 
 class _Refuser(Actor[None]):
@@ -85,13 +65,13 @@ class WebSocketListener(_Refuser):
 
     async def on_start(self) -> None:
         """Listen. Fails when the port cannot be had."""
-        started = _Started()
+        started = Started()
         self.spawn(self._listen, started, name="listen")
         await started.event.wait()
         if started.value is not None:
             self._port.port = started.value[0][1]
 
-    async def _listen(self, started: _Started) -> None:
+    async def _listen(self, started: Started) -> None:
         """Helper: until the actor ends."""
 
         async def handler(transport: Transport) -> None:
@@ -128,11 +108,11 @@ class UnixListener(_Refuser):
 
     async def on_start(self) -> None:
         """Listen. Fails when the socket cannot be made."""
-        started = _Started()
+        started = Started()
         self.spawn(self._listen, started, name="listen")
         await started.event.wait()
 
-    async def _listen(self, started: _Started) -> None:
+    async def _listen(self, started: Started) -> None:
         """Helper: until the actor ends."""
 
         async def handler(transport: Transport) -> None:
@@ -146,50 +126,6 @@ class UnixListener(_Refuser):
             if not _refuse(self, f"cannot listen on {self._path}: {error}"):
                 raise
             started.started()
-
-
-class LookListener(Actor[None]):
-    """Lets the command line look inside, on a socket of its own, which no other part can hold up.
-
-    The host serves its clients without it too: when the socket cannot be made, that is logged.
-    """
-
-    kind = "listener"
-
-    def __init__(self, host: Host, path: Path, journal: Path) -> None:
-        self._host = host
-        self._path = path
-        self._journal = journal
-
-    async def on_start(self) -> None:
-        """Listen."""
-        started = _Started()
-        self.spawn(self._listen, started, name="listen")
-        await started.event.wait()
-
-    async def _listen(self, started: _Started) -> None:
-        """Helper: until the actor ends."""
-        made: list[Inspector] = []
-
-        async def serve(transport: Transport) -> None:
-            if not made:  # seldom needed, and so much to import that others would wait
-                make = await trio.to_thread.run_sync(_inspectors)
-                made.append(make(self.system, self._host, self._journal))
-            await made[0].serve(transport)
-
-        try:
-            await unix.serve_unix(serve, self._path, task_status=started)
-        except (unix.SocketPathError, OSError) as error:
-            _log.error("nobody can look inside: cannot listen on %s: %s", self._path, error)
-            started.started()
-
-
-def _inspectors() -> Callable[[System, Host, Path], Inspector]:
-    """Load what makes them."""
-    from ahpd.daemon.past import Past  # noqa: PLC0415
-    from ahpd.inspection.service import Inspector  # noqa: PLC0415
-
-    return lambda system, host, journal: Inspector(system, host, Past(journal).state_at)
 
 
 @attrs.define(eq=False)

@@ -126,8 +126,15 @@ async def _run_stdio(
 ) -> str:
     outcome = Outcome()
     transport = fd_transport(*fds, limit=launch.config.limits.message_bytes)
-    stdio = listener_spec("stdio", StdioListener, observer, transport, wrap, outcome)
-    reason = await run_host(launch, observer, journal, Boot(), listeners_spec(stdio))
+    listeners = [listener_spec("stdio", StdioListener, observer, transport, wrap, outcome)]
+    if launch.state_dir is not None:
+        from ahpd.daemon.look import LookListener  # noqa: PLC0415 - seldom wanted
+        from ahpd.daemon.state import StateFolder  # noqa: PLC0415
+
+        folder = StateFolder(launch.state_dir)
+        look = listener_spec("look", LookListener, observer.host, folder.look, folder.journal)
+        listeners.insert(0, look)
+    reason = await run_host(launch, observer, journal, Boot(), listeners_spec(*listeners))
     if not outcome.ended_by_peer and not reason.startswith("SIG"):
         raise HostFailed("the connection failed inside the host")
     if outcome.broken is not None:

@@ -98,6 +98,18 @@ class _Attach(trio.TaskStatus[System]):
         self._observer.attach(value)
 
 
+class Started:
+    """A `trio.TaskStatus` for a helper of an actor: the actor waits until it has started."""
+
+    def __init__(self) -> None:
+        self.event = trio.Event()
+        self.value: Any = None
+
+    def started(self, value: Any = None) -> None:
+        self.value = value
+        self.event.set()
+
+
 @contextmanager
 def captured(launch: Launch, redact: Redactor) -> Iterator[Wrap]:
     """What is put around each connection's transport: a capture, when one is wanted."""
@@ -108,8 +120,17 @@ def captured(launch: Launch, redact: Redactor) -> Iterator[Wrap]:
 
     with ExitStack() as stack:
         try:
-            limit = launch.config.limits.wire_bytes
-            capture = stack.enter_context(capturing(launch.wire, limit=limit, redact=redact))
+            wire = launch.config.wire
+            capture = stack.enter_context(
+                capturing(
+                    launch.wire,
+                    limit=launch.config.limits.wire_bytes,
+                    redact=redact,
+                    shape=wire.format,
+                    max_bytes=wire.max_bytes,
+                    keep=wire.keep,
+                )
+            )
         except OSError as error:
             raise ConfigError(f"--wire: {launch.wire}: {error.strerror}") from None
         yield capture.tap

@@ -18,11 +18,11 @@ from ahpd.daemon.launch import Launch
 from ahpd.daemon.listeners import (
     Announcement,
     Announcer,
-    LookListener,
     Port,
     UnixListener,
     WebSocketListener,
 )
+from ahpd.daemon.look import LookListener
 from ahpd.daemon.observing import Observer, open_log
 from ahpd.daemon.running import (
     Boot,

@@ -95,11 +95,12 @@ class Console:
             "interrupt": self.interrupt,
         }
 
+        post.come(self)
+
     # ---- coming and going ----------------------------------------------------------------------
 
     async def stay(self) -> None:
         """As long as the person is there; then all is as it was before they came."""
-        self._post.come(self)
         try:
             while True:
                 await trio.sleep(LOOK_EVERY)

@@ -33,6 +33,8 @@ _log = logging.getLogger("ahpd.inspection")
 
 #: Bytes that may wait for a peer that does not read.
 MAX_WAITING_BYTES = 16 << 20
+#: Requests of one peer that may be under way.
+OPEN = 64
 
 #: Answers a request; raises `ProtocolError`. Cancelled when the peer is gone.
 Answer: TypeAlias = Callable[[Object], Awaitable[JSON]]
@@ -58,8 +60,9 @@ class Inspector:
 
     def post(self, subject: Subject) -> Post:
         """What hangs on an actor to which people are attached."""
+        self._posts = {path: post for path, post in self._posts.items() if post.watchers}
         post = self._posts.get(subject.path)
-        if post is None or not post.watchers:
+        if post is None:
             post = self._posts[subject.path] = Post(subject, self.host, self._notices)
         return post
 
@@ -141,6 +144,10 @@ class Peer:
         """One request, to its answer."""
         if request.id in self._doing:
             error = ProtocolError(ErrorCode.INVALID_REQUEST, f"the id {request.id} is in use")
+            self.tell(failure(request.id, error))
+            return
+        if len(self._doing) >= OPEN:
+            error = ProtocolError(ErrorCode.CONFLICT, f"{OPEN} requests are under way already")
             self.tell(failure(request.id, error))
             return
         answer = self._methods.get(request.method)

@@ -16,6 +16,7 @@ from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.resources import ResourceRequestParams
 from ahpd.protocol.uris import URI
 from ahpd.resources.jail import Astray, Folders, Spot, spot
+from ahpd.resources.locks import Locks
 from ahpd.resources.port import Grant
 from ahpd.resources.uris import to_path
 
@@ -42,11 +43,15 @@ class Abandoned(Exception):
 
 
 class Access:
-    """One request: its method, the folders that are served, and whether anybody still waits."""
+    """One request: its method, the folders that are served, and whether anybody still waits.
 
-    def __init__(self, method: str, folders: Folders) -> None:
+    `locks` are those of all requests that work on the same files.
+    """
+
+    def __init__(self, method: str, folders: Folders, locks: Locks | None = None) -> None:
         self.method = method
         self.folders = folders
+        self._locks = locks or Locks()
         self._over = threading.Event()
 
     def abandon(self) -> None:
@@ -57,6 +62,16 @@ class Access:
         """Raise `Abandoned` when nobody waits any more."""
         if self._over.is_set():
             raise Abandoned
+
+    @contextmanager
+    def alone(self, fd: int) -> Iterator[None]:
+        """No other request is at this open file for the length of the block.
+
+        Raises `Abandoned` when nobody waits any more.
+        """
+        info = os.fstat(fd)
+        with self._locks.hold((info.st_dev, info.st_ino), self.go_on):
+            yield
 
     # ---- what may be reached -----------------------------------------------------------------
 

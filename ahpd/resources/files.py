@@ -95,7 +95,7 @@ class FileResources:
         """See `Resources`."""
         await self._run(
             "resourceWrite", params.uri, served,
-            lambda access: writing.write(access, params, self._locks),
+            lambda access: writing.write(access, params),
         )  # fmt: skip
 
     async def mkdir(self, params: ResourceMkdirParams, served: Served) -> None:
@@ -168,7 +168,7 @@ class FileResources:
             "read": paths_of(served.readable),
             "write": paths_of(served.writable),
         }
-        access = Access(method, Folders(paths, granted))
+        access = Access(method, Folders(paths, granted), self._locks)
         try:
             return await self._threads.run(folder, lambda: job(access), access.abandon, method)
         except Abandoned:

@@ -1,14 +1,12 @@
-"""Locks on files, so that what one request checks still holds when it writes (R-13.20)."""
+"""Locks on files: what is checked still holds when it is written (R-13.20), and none reads half."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
-
-from ahpd.resources.access import Access
 
 #: What names a file whatever it is called: its device and its number there.
 Key: TypeAlias = tuple[int, int]
@@ -18,18 +16,18 @@ _LOOK = 0.1
 
 
 class Locks:
-    """One lock for each file that is being written, between the threads of this process."""
+    """One lock for each file that is in use, between the threads of this process."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._held: set[Key] = set()
 
     @contextmanager
-    def hold(self, key: Key, access: Access) -> Iterator[None]:
-        """Hold one for the length of the block. Raises `Abandoned` when nobody waits any more."""
+    def hold(self, key: Key, go_on: Callable[[], None]) -> Iterator[None]:
+        """Hold one for the length of the block. `go_on` is called in the wait, and may raise."""
         with self._changed:
             while key in self._held:
-                access.go_on()
+                go_on()
                 self._changed.wait(_LOOK)
             self._held.add(key)
         try:

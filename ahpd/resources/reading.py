@@ -46,23 +46,29 @@ def read(access: Access, params: ResourceReadParams, most: int) -> ResourceReadR
     with access.reach(uri, "read") as found:
         fd = open_file(access, uri, found, os.O_RDONLY, "read")
         try:
-            size = os.fstat(fd).st_size
-            if size > most:
-                raise _too_long(access, uri, most, size)
-            content = bytearray()
-            while portion := os.read(fd, min(CHUNK, most + 1 - len(content))):
-                content += portion
-                access.go_on()
-                if len(content) > most:  # it grew, or is of a kind that has no size
-                    raise _too_long(access, uri, most)
+            with access.alone(fd):
+                content = _all_of(access, uri, fd, most)
         finally:
             os.close(fd)
         kind = content_type(found.path)
-    text = _text_of(bytes(content), params.encoding)
+    text = _text_of(content, params.encoding)
     if text is not None:
         return ResourceReadResult(data=text, encoding="utf-8", content_type=kind)
     data = base64.b64encode(content).decode()
     return ResourceReadResult(data=data, encoding="base64", content_type=kind)
+
+
+def _all_of(access: Access, uri: URI, fd: int, most: int) -> bytes:
+    size = os.fstat(fd).st_size
+    if size > most:
+        raise _too_long(access, uri, most, size)
+    content = bytearray()
+    while portion := os.read(fd, min(CHUNK, most + 1 - len(content))):
+        content += portion
+        access.go_on()
+        if len(content) > most:  # it grew, or is of a kind that has no size
+            raise _too_long(access, uri, most)
+    return bytes(content)
 
 
 def _text_of(content: bytes, wanted: str | None) -> str | None:

@@ -53,9 +53,8 @@ def copy(access: Access, params: ResourceCopyParams) -> None:
 def move(access: Access, params: ResourceMoveParams) -> None:
     """Move what is there; a link moves as a link, unless it leads outside."""
     source, destination = params.source, params.destination
-    for uri in (source, destination):
-        with access.reach(uri, "write"):  # what it leads to has to be inside too
-            pass
+    with access.reach(source, "write") as found, access.reach(destination, "write"):
+        target = found.path  # what they lead to has to be inside too
     with (
         access.reach(source, "write", follow=False) as found,
         access.reach(destination, "write", follow=False) as place,
@@ -63,14 +62,20 @@ def move(access: Access, params: ResourceMoveParams) -> None:
         if not _may_go(access, params, found, place):
             return
         access.check_replaceable(source, found)
+        if found.is_link and target == place.path:
+            raise access.problem(destination, "is what the link that is to take its place leads to")
         if not _renames(access, params, place, found):
             _carry(access, params, place, found)
 
 
 def _renames(access: Access, params: ResourceMoveParams, place: Spot, found: Spot) -> bool:
     """Move by renaming; False when the place is on another file system."""
+    here = (found.parent, found.name)
+    if _are_links(found, place):
+        os.unlink(found.name, dir_fd=found.parent)  # the kernel would leave both names there
+        return True
     try:
-        _put(access, params, place, (found.parent, found.name))
+        _put(access, params, place, here)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
@@ -99,16 +104,14 @@ def _may_go(
         raise access.failed(source, errno.ENOENT)
     if params.fail_if_exists and place.info is not None:
         raise access.failed(destination, errno.EEXIST)
-    if found.path == place.path:
+    if found.path == place.path or (_are_one(found, place) and _name(found) == _name(place)):
         return False
     if found.is_folder and place.path.startswith(found.path.rstrip(b"/") + b"/"):
         raise access.problem(destination, "lies in what is to go there")
     if place.is_folder and found.path.startswith(place.path.rstrip(b"/") + b"/"):
         raise access.problem(destination, "holds what is to take its place")
-    if isinstance(params, ResourceCopyParams) and place.info is not None:
-        one, other = found.info, place.info
-        if (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino):
-            return False
+    if isinstance(params, ResourceCopyParams) and _are_one(found, place):
+        return False
     if place.info is not None and found.is_folder != place.is_folder:
         kind = "a folder" if place.is_folder else "not a folder"
         raise access.problem(
@@ -117,6 +120,28 @@ def _may_go(
     access.check_replaceable(destination, place)
     access.go_on()
     return True
+
+
+def _are_one(found: Spot, place: Spot) -> bool:
+    """Whether two names are of the same file."""
+    one, other = found.info, place.info
+    if one is None or other is None:
+        return False
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+
+
+def _are_links(found: Spot, place: Spot) -> bool:
+    """Whether a file has both names, and would go on to have one of them without the other."""
+    if found.is_folder or found.info is None or found.info.st_nlink < 2:
+        return False
+    # Where upper and lower case are one, so may these be.
+    return _are_one(found, place) and _name(found, lower=True) != _name(place, lower=True)
+
+
+def _name(found: Spot, *, lower: bool = False) -> tuple[int, int, bytes]:
+    """A name and the folder that it is in, whatever way led there: it may be mounted twice."""
+    folder = os.fstat(found.parent)
+    return folder.st_dev, folder.st_ino, found.name.lower() if lower else found.name
 
 
 def _put(
@@ -248,7 +273,7 @@ def _copy_one(access: Access, uri: URI, old: _Name, new: _Name) -> None:
 
 def _copy_open(access: Access, source: int, new: _Name) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with _closing(os.open(new[1], flags, 0o600, dir_fd=new[0])) as target:
+    with access.alone(source), _closing(os.open(new[1], flags, 0o600, dir_fd=new[0])) as target:
         while portion := os.read(source, CHUNK):
             access.go_on()
             view = memoryview(portion)

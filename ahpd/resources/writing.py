@@ -17,7 +17,6 @@ from ahpd.protocol.resources import ResourceDeleteParams, ResourceMkdirParams, R
 from ahpd.protocol.uris import URI
 from ahpd.resources.access import Access
 from ahpd.resources.jail import Spot
-from ahpd.resources.locks import Locks
 from ahpd.resources.reading import CHUNK, etag, open_file
 
 #: How often another file may come to the name that is written to before that is an error.
@@ -26,7 +25,7 @@ _TRIES = 100
 DEEPEST = 256
 
 
-def write(access: Access, params: ResourceWriteParams, locks: Locks) -> None:
+def write(access: Access, params: ResourceWriteParams) -> None:
     """Write as `mode` says. With others that write through this host it is one step."""
     uri, content = params.uri, _content(access, params)
     mode, position = params.mode or "truncate", _position(access, params)
@@ -49,8 +48,7 @@ def write(access: Access, params: ResourceWriteParams, locks: Locks) -> None:
             except FileNotFoundError:
                 continue
             try:
-                info = os.fstat(fd)
-                with locks.hold((info.st_dev, info.st_ino), access):
+                with access.alone(fd):
                     if not _is_still(found, fd):
                         continue  # another has taken its place
                     info = os.fstat(fd)
@@ -92,7 +90,16 @@ def _outside(access: Access, uri: URI, position: int, size: int) -> Exception:
 
 
 def _create(found: Spot, content: bytes) -> bool:
-    """Make the file; False when there is one by now. When it cannot be written, there is none."""
+    """Make the file; False when there is one by now. When it cannot be written, there is none.
+
+    It gets its name when all is in it, where the file system knows files without one: nobody sees
+    half of it, and a host that is killed leaves none behind.
+    """
+    try:
+        if _create_whole(found, content):
+            return True
+    except FileExistsError:
+        return False
     try:
         fd = found.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
@@ -102,6 +109,28 @@ def _create(found: Spot, content: bytes) -> bool:
     except OSError:
         os.unlink(found.name, dir_fd=found.parent)
         raise
+    finally:
+        os.close(fd)
+    return True
+
+
+def _create_whole(found: Spot, content: bytes) -> bool:
+    """Make the file in one step; False where that cannot be. Raises `FileExistsError`."""
+    nameless = getattr(os, "O_TMPFILE", None)  # Linux has it
+    if nameless is None:
+        return False
+    try:
+        fd = os.open(b".", nameless | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=found.parent)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
+            raise
+        return False
+    try:
+        _write_all(fd, content, 0)
+        here = f"/proc/self/fd/{fd}".encode()
+        os.link(here, found.name, dst_dir_fd=found.parent, follow_symlinks=True)
+    except FileNotFoundError:  # there is no /proc
+        return False
     finally:
         os.close(fd)
     return True

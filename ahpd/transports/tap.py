@@ -1,4 +1,4 @@
-"""Captures: every frame that passes, both ways, a JSON line each, in the format of `capture`.
+"""Captures: every frame that passes, both ways, a JSON line each, in a shape of `protocol.capture`.
 
 A `Capture` is a file and the thread that writes it, so that a slow disk holds up no connection.
 What waits for it is bounded: frames beyond are left out, and the next line written says how many in
@@ -11,52 +11,53 @@ A frame of a client's that is no JSON is a string there, which the frame checker
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-
-import attrs
+from typing import Protocol
 
 from ahpd.protocol.capture import Way
 from ahpd.protocol.frame import Frame
-from ahpd.protocol.jsontext import ParseError, dumps, loads
+from ahpd.transports.capture_lines import SHAPES, Passed
 from ahpd.transports.port import Immediate, Transport
 from ahpd.transports.redaction import Redactor
+from ahpd.transports.rotated import RotatedFile
 
 _log = logging.getLogger("ahpd.wire")
 
 #: Seconds that the last lines may take to be written.
 CLOSE_WITHIN = 10.0
-#: What a frame in the queue weighs besides its text.
-_OVERHEAD = 128
-#: Lines written at once.
-_BATCH = 256
+#: Frames taken at once, and bytes of lines that are written at once.
+_BATCH, _PIECE = 256, 64 << 10
 
 
-@attrs.frozen
-class _Passed:
-    """A frame that passed, and how many before it were left out."""
+class Sink(Protocol):
+    """Where lines go; `RotatedFile` is one."""
 
-    way: Way
-    conn: int
-    text: bytes | str
-    lost: int
+    def write(self, data: bytes) -> None:
+        """Write it all. Blocks; raises OSError."""
+        ...
 
-    def __len__(self) -> int:
-        return len(self.text) + _OVERHEAD
+    def close(self) -> None:
+        """There is nothing more."""
+        ...
 
 
 class Capture:
     """A file that frames go to; see the module. Made by `capturing`, and used by one thread."""
 
-    def __init__(self, fd: int, *, limit: int, redact: Redactor | None = None) -> None:
-        self._fd = fd
+    def __init__(
+        self, sink: Sink, *, limit: int, redact: Redactor | None = None, shape: str = "frames"
+    ) -> None:
+        self._sink = sink
         self._limit = limit
         self._redact = redact or Redactor()
-        self._queue: queue.SimpleQueue[_Passed | None] = queue.SimpleQueue()
+        self._line_of = SHAPES[shape]
+        self._queue: queue.SimpleQueue[Passed | None] = queue.SimpleQueue()
         #: Bytes put in and bytes done with: each is counted by one thread alone.
         self._put = self._done = 0
         self._lost = 0
@@ -69,9 +70,9 @@ class Capture:
         self._connections += 1
         return Tap(transport, self, self._connections)
 
-    def passed(self, way: Way, conn: int, text: bytes | str) -> None:
+    def passed(self, way: Way, conn: int, transport: str, text: bytes | str) -> None:
         """A frame passed. Never waits."""
-        frame = _Passed(way, conn, text, self._lost)
+        frame = Passed(way, conn, transport, time.time(), text, self._lost)
         if self._put - self._done + len(frame) > self._limit:
             if not self._lost:
                 _log.warning("the capture's disk is too slow: frames are left out of it")
@@ -101,41 +102,23 @@ class Capture:
             frames = [frame for frame in batch if frame is not None]
             if not broken:
                 try:
-                    _write(self._fd, b"".join(self._line_of(frame) for frame in frames))
+                    self._write(frames)
                 except OSError as error:
                     broken = True
                     _log.error("the capture ends here: %s", error.strerror)
             self._done += sum(len(frame) for frame in frames)
-        os.close(self._fd)
+        self._sink.close()
 
-    def _line_of(self, frame: _Passed) -> bytes:
-        """The line for a frame that passed, without secrets."""
-        if frame.way == "h2c" and isinstance(frame.text, bytes):
-            text = frame.text  # ours: one line of JSON
-        else:
-            text = _as_json(frame.text)
-        text = self._redact.json(text)
-        lost = b',"lost":%d' % frame.lost if frame.lost else b""
-        return b'{"dir":"%s","conn":%d%s,"frame":%s}\n' % (
-            frame.way.encode(),
-            frame.conn,
-            lost,
-            text,
-        )
-
-
-def _write(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-
-
-def _as_json(text: bytes | str) -> bytes:
-    try:
-        return dumps(loads(text))
-    except ParseError:
-        shown = text if isinstance(text, str) else text.decode("utf-8", "replace")
-        return dumps(shown.encode("utf-8", "replace").decode())
+    def _write(self, frames: Sequence[Passed]) -> None:
+        # A few lines at a time, so that a file that is full is moved aside between two of them.
+        lines = bytearray()
+        for frame in frames:
+            lines += self._line_of(frame, self._redact)
+            if len(lines) >= _PIECE:
+                self._sink.write(bytes(lines))
+                lines.clear()
+        if lines:
+            self._sink.write(bytes(lines))
 
 
 class Tap:
@@ -144,28 +127,27 @@ class Tap:
     def __init__(self, inner: Transport, capture: Capture, number: int) -> None:
         self.peer = inner.peer
         self._inner = inner
-        self._capture = capture
-        self._number = number
+        self._passed = partial(capture.passed, conn=number, transport=_kind_of(inner.peer))
         self._kept: list[Frame] = []
 
     async def receive(self) -> bytes | str:
         """See `Transport.receive`."""
         text = await self._inner.receive()
-        self._capture.passed("c2h", self._number, text)
+        self._passed("c2h", text=text)
         return text
 
     async def send(self, frames: Sequence[Frame]) -> None:
         """See `Transport.send`. What is captured is what was to be sent."""
         frames, self._kept = [*self._kept, *frames], []
         for frame in frames:
-            self._capture.passed("h2c", self._number, frame.text)
+            self._passed("h2c", text=frame.text)
         await self._inner.send(frames)
 
     def send_nowait(self, frames: Sequence[Frame]) -> bool:
         """See `Immediate`."""
         if isinstance(self._inner, Immediate):
             for frame in frames:
-                self._capture.passed("h2c", self._number, frame.text)
+                self._passed("h2c", text=frame.text)
             return self._inner.send_nowait(frames)
         self._kept += frames
         return False
@@ -175,16 +157,30 @@ class Tap:
         await self._inner.close(code, reason)
 
 
+def _kind_of(peer: str) -> str:
+    """The kind of a transport, as it is called in captures."""
+    kind = peer.partition(" ")[0].partition(":")[0]
+    return kind if kind in ("stdio", "unix") else "websocket"
+
+
 @contextmanager
-def capturing(path: Path, *, limit: int, redact: Redactor | None = None) -> Iterator[Capture]:
+def capturing(
+    path: Path,
+    *,
+    limit: int,
+    redact: Redactor | None = None,
+    shape: str = "frames",
+    max_bytes: int = 1 << 40,
+    keep: int = 0,
+) -> Iterator[Capture]:
     """A `Capture` in a file of mode 0600, which is emptied first, for the length of the block.
 
-    `limit` bounds the bytes that wait to be written. Raises OSError when it cannot be opened. Its
-    end blocks until all is written, `CLOSE_WITHIN` seconds at most.
+    `limit` bounds the bytes that wait to be written; `max_bytes` and `keep` are as for a
+    `RotatedFile`, `shape` is one of `SHAPES`. Raises OSError when it cannot be opened. Its end
+    blocks until all is written, `CLOSE_WITHIN` seconds at most.
     """
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    os.fchmod(fd, 0o600)
-    capture = Capture(fd, limit=limit, redact=redact)
+    file = RotatedFile(path, max_bytes=max_bytes, keep=keep, fresh=True)
+    capture = Capture(file, limit=limit, redact=redact, shape=shape)
     try:
         yield capture
     finally:

@@ -14,6 +14,7 @@ from ahpd.daemon.config import (
     LimitsConfig,
     LogConfig,
     TelemetryConfig,
+    WireConfig,
     is_agent_name,
 )
 from ahpd.daemon.config_file import read_config
@@ -106,6 +107,11 @@ def test_every_key(tmp_path: Path) -> None:
         keep = 0
         crash_reports = 3
 
+        [wire]
+        format = "ahplog"
+        max_bytes = 65536
+        keep = 1
+
         [telemetry]
         endpoint = "http://127.0.0.1:4318"
         headers = { Authorization = "Bearer abc" }
@@ -177,6 +183,7 @@ def test_every_key(tmp_path: Path) -> None:
             keep=0,
             crash_reports=3,
         ),
+        wire=WireConfig("ahplog", max_bytes=65536, keep=1),
         telemetry=TelemetryConfig(
             "http://127.0.0.1:4318",
             headers={"Authorization": "Bearer abc"},
@@ -192,6 +199,7 @@ def test_every_key(tmp_path: Path) -> None:
         JournalConfig,
         LogConfig,
         TelemetryConfig,
+        WireConfig,
         AgentConfig,
     ):
         assert all(field.name in mentioned for field in attrs.fields(cls))

@@ -32,7 +32,7 @@ def rows() -> dict[str, str]:
 
 def keys() -> Iterator[tuple[str, object]]:
     """Every key of the file, with its default."""
-    tables = {"limits", "journal", "log", "telemetry"}
+    tables = {"limits", "journal", "log", "telemetry", "wire"}
     config = Config()
     for field in attrs.fields(Config):
         value = getattr(config, field.name)

@@ -26,6 +26,7 @@ from tests.daemon.support import (
     lines,
     mode,
     turn,
+    until,
 )
 from tests.wire import Connection, Wiretap
 
@@ -244,6 +245,22 @@ def test_it_takes_the_options_that_make_sense(tmp_path: Path, wire: Wiretap) -> 
     assert answer["result"]["defaultDirectory"] == (tmp_path / "served").as_uri()
     assert len((tmp_path / "wire.jsonl").read_bytes().splitlines()) == 2
     assert mode(tmp_path / "state") == 0o700
+
+
+def test_one_with_a_state_folder_can_be_looked_into(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ahpd", "--stdio", "--state-dir", "state"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(tmp_path),
+        cwd=tmp_path,
+    )
+    until((tmp_path / "state" / "look.sock").exists)
+    seen = ahpd(tmp_path, "ps", "listeners", "--json", "--state-dir", "state")
+    paths = [each["path"] for each in json.loads(seen.stdout)["actors"]]
+    assert paths == ["listeners", "listeners/look", "listeners/stdio"]
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == exits.OK
 
 
 def test_a_state_folder_that_is_taken_is_refused(tmp_path: Path) -> None:

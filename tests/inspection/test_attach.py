@@ -11,6 +11,7 @@ import trio
 
 from actors.connection import Connection
 from ahpd.agents.events import ActivityChanged, Done, TextChunk, ToolReady, ToolStarted
+from ahpd.inspection import service
 from ahpd.inspection.post import sentence
 from ahpd.inspection.service import Inspector
 from supervisors import sys
@@ -242,6 +243,29 @@ async def test_where_log_and_trace_show_what_it_did_and_does() -> None:
         for wrong in ({"count": 0}, {"count": "x"}):
             with pytest.raises(NotDone, match="count: expected a number"):
                 await it.me.ask("log", **wrong)
+        await it.finish()
+
+
+async def test_what_is_not_read_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with staged() as it:
+        await it.me.ask("trace", on=True)
+        monkeypatch.setattr(service, "MAX_WAITING_BYTES", 2000)
+        for _ in range(40):
+            it.puppet.say(TextChunk("x" * 300))
+        await it.me.heard("lost")
+        monkeypatch.undo()
+        await it.finish()
+
+
+async def test_too_many_requests_at_a_time_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "OPEN", 2)
+    async with staged() as it:
+        waiting = [await it.me.send("py", code="await trio.sleep(5)") for _ in range(2)]
+        with pytest.raises(NotDone, match="2 requests are under way already"):
+            await it.me.ask("status")
+        for id in waiting:
+            assert (await it.me.answer(id))["ran"] is True
+        assert (await it.me.ask("status"))["you"] == "console 1"
         await it.finish()
 
 

@@ -447,6 +447,79 @@ async def test_folders_are_copied_and_moved_whole(files: Files, do: str) -> None
     assert [name for name in os.listdir(files.folder) if name.startswith(".")] == []
 
 
+async def test_a_link_does_not_take_the_place_of_what_it_leads_to(files: Files) -> None:
+    (files.folder / "a").write_text("A")
+    (files.folder / "way").symlink_to("a")
+    with fails(-32602, "leads to"):
+        await files.ask("move", "way", "a")
+    assert (files.folder / "a").read_text() == "A"
+    await files.ask("move", "a", "way")
+    assert (files.folder / "way").read_text() == "A"
+    assert await files.names() == ["way"]
+
+
+async def test_a_move_onto_another_name_of_the_same_file_leaves_that_name(files: Files) -> None:
+    (files.folder / "a").write_text("A")
+    (files.folder / "b").hardlink_to(files.folder / "a")
+    with fails(-32010):
+        await files.ask("move", "a", "b", failIfExists=True)
+    await files.ask("copy", "a", "b")
+    assert await files.names() == ["a", "b"]
+    await files.ask("move", "a", "b")
+    assert await files.names() == ["b"]
+    assert (files.folder / "b").read_text() == "A"
+
+
+async def test_nobody_reads_or_copies_half_of_what_is_written(files: Files) -> None:
+    texts = {letter * 3_000_000 for letter in "ab"}
+    is_over = False
+
+    async def look(do: str) -> None:
+        while not is_over:
+            if do == "read":
+                assert (await files.ask("read", "a"))["data"] in texts
+            else:
+                await files.ask("copy", "a", "b")
+                assert (files.folder / "b").read_text() in texts
+
+    async with trio.open_nursery() as nursery:
+        await files.write("a", texts.copy().pop())
+        for do in ("read", "copy"):
+            nursery.start_soon(look, do)
+        for _ in range(10):
+            for text in texts:
+                await files.write("a", text)
+        is_over = True
+
+
+@pytest.mark.parametrize("has_nameless", [True, False])
+async def test_a_new_file_has_its_name_when_all_is_in_it(
+    files: Files, monkeypatch: pytest.MonkeyPatch, *, has_nameless: bool
+) -> None:
+    if has_nameless and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no files without a name")
+    seen: list[list[str]] = []
+    write = os.pwrite
+
+    def watched(fd: int, data: bytes, place: int) -> int:
+        seen.append(os.listdir(files.folder))
+        return write(fd, data, place)
+
+    monkeypatch.setattr(os, "pwrite", watched)
+    if not has_nameless:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    before = os.umask(0o027)
+    try:
+        await files.write("a", "A")
+    finally:
+        os.umask(before)
+    assert (files.folder / "a").read_text() == "A"
+    assert stat.S_IMODE((files.folder / "a").stat().st_mode) == 0o640
+    assert seen == [[] if has_nameless else ["a"]]
+    with fails(-32010):
+        await files.write("a", "B", createOnly=True)
+
+
 #: A folder on another file system than those of tests.
 OTHER = "/dev/shm"
 
