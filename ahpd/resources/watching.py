@@ -35,7 +35,7 @@ from msgspec import Struct, field
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.resources import CreateResourceWatchParams, ResourceChange
 from ahpd.protocol.uris import URI
-from ahpd.resources.access import Access
+from ahpd.resources.access import Access, shown
 from ahpd.resources.globs import Globs
 from ahpd.resources.inotify import (
     ALL,
@@ -213,8 +213,8 @@ class FolderWatch:
         )
         self._kind: Kind | None = None
         self._guards: list[tuple[int, Guard]] = []
-        #: The kernel has no room to watch all folders above the target.
-        self._is_guard_missing = False
+        #: Why not all folders above the target are watched, if they are not.
+        self._unguarded = ""
         #: What a file was when it was last looked at.
         self._stamp: tuple[int, ...] = ()
         self._work = Work()
@@ -275,8 +275,8 @@ class FolderWatch:
 
     @property
     def is_blind(self) -> bool:
-        """Whether the kernel has no room to watch all of it, so that it is looked at as well."""
-        return self._is_guard_missing or bool(self._tree.unwatched)
+        """Whether the kernel does not watch all of it, so that it is looked at as well."""
+        return bool(self._unguarded) or bool(self._tree.unwatched)
 
     # ---- what it is asked ---------------------------------------------------------------------
 
@@ -353,7 +353,7 @@ class FolderWatch:
                 return
             changes, was_blind = Changes(), self.is_blind
             try:
-                if work.root or self._is_guard_missing:
+                if work.root or self._unguarded:
                     self._look_at_root(work, changes)
                 if work.doubt_since is not None:
                     self._tree.match(changes, work.doubt_since)
@@ -375,7 +375,7 @@ class FolderWatch:
             if self.is_blind and not was_blind:
                 _log.warning(
                     "the watch on %s: %s; what is not watched is looked at every %g s",
-                    self._named, NO_WATCHES, LOOK_AGAIN,
+                    self._named, self._unguarded or NO_WATCHES, LOOK_AGAIN,
                 )  # fmt: skip
 
     def _wake(self) -> None:
@@ -414,10 +414,11 @@ class FolderWatch:
     def _guard(self, *, strict: bool) -> Kind | None:
         """Watch all folders above the target, as they are now, and say what the target is.
 
-        Where the kernel has no room: raises `WatchLimit` if `strict`, else it is looked at again.
+        Where the kernel has no room: raises `WatchLimit` if `strict`, else it is looked at again,
+        and so it is below a folder that may be gone through and not read.
         """
         old, self._guards = self._guards, []
-        self._is_guard_missing = False
+        self._unguarded = ""
         kind: Kind | None = None
         try:
             way = b"/"
@@ -427,13 +428,15 @@ class FolderWatch:
                     break
                 try:
                     self._guards.append(self._guard_one(fd, step, is_last=step is self._steps[-1]))
+                except PermissionError:
+                    self._unguarded = f"the folder {shown(to_uri(way))} may not be read"
                 finally:
                     os.close(fd)
                 way = way.rstrip(b"/") + b"/" + step
         except WatchLimit:
             if strict:
                 raise
-            self._is_guard_missing = True
+            self._unguarded = NO_WATCHES
         finally:
             for wd, guard in old:
                 self._watching.unwatch(wd, guard)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -94,9 +95,17 @@ def limited(folder: Path, wire: Connection, *, watches: int, instances: int) -> 
         pytest.skip(f"there is no {missing.filename}")
     if may.returncode:
         pytest.skip(f"no limits of one's own here: {may.stderr.decode().strip()}")
-    serve = f"exec {sys.executable} -m ahpd --stdio --path '{folder}' --log-level warning"
+    lowering = " && ".join([*lower, 'exec "$@"'])
+    with host_by(["unshare", "-Ur", "sh", "-c", lowering, "sh"], folder, wire) as host:
+        yield host
+
+
+@contextmanager
+def host_by(start: list[str], folder: Path, wire: Connection) -> Iterator[Limited]:
+    """A host that serves `folder`, and that is started by this command."""
+    serve = [sys.executable, "-m", "ahpd", "--stdio", "--path", str(folder)]
     process = subprocess.Popen(
-        ["unshare", "-Ur", "sh", "-c", " && ".join([*lower, serve])],
+        [*start, *serve, "--log-level", "warning"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -167,3 +176,29 @@ def test_folders_that_come_when_there_is_no_room_are_told_all_the_same(
         said = host.process.stderr.read().decode()
         assert said.count("max_user_watches") == 1, said
         assert "looked at every 2 s" in said
+
+
+def test_a_folder_above_that_may_not_be_read_does_not_keep_a_target_from_being_watched(
+    tmp_path: Path, wire: Wiretap
+) -> None:
+    above = tmp_path / "above"
+    root = above / "w"
+    root.mkdir(parents=True)
+    start = ["env"]
+    if os.geteuid() == 0:  # who may read everything
+        start = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+        if shutil.which("setpriv") is None:
+            pytest.skip("there is no setpriv")
+    above.chmod(0o311)
+    try:
+        with host_by(start, root, wire.connection()) as host:
+            asked = host.ask("createResourceWatch", uri=root.as_uri(), recursive=True)
+            host.ask("subscribe", channel=asked["result"]["channel"])
+            (root / "a").touch()
+            host.until_told(f"{root.as_uri()}/a")
+            root.rename(above / "away")
+            host.until_told(root.as_uri())
+            (above / "away").rename(root)
+            host.until_told(root.as_uri(), f"{root.as_uri()}/a")
+    finally:
+        above.chmod(0o700)

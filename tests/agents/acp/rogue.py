@@ -207,6 +207,14 @@ def fails_at_once() -> None:
     os._exit(3)
 
 
+def killed_asking() -> None:
+    params = {"sessionId": SESSION, "toolCall": {"toolCallId": "k"}, "options": OPTIONS}
+    send(id="k", method="session/request_permission", params=params)
+    send(id="e", method="elicitation/create", params={"mode": "form", "requestedSchema": FORM})
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def closes_its_output() -> None:
     os.close(1)
     time.sleep(3600)
@@ -457,6 +465,7 @@ TURNS: dict[str, Callable[[], None]] = {
     "messages": two_messages,
     "die": fails_at_once,
     "close": closes_its_output,
+    "killed": killed_asking,
     "orphan": leaves_an_orphan,
     "wait": until_cancelled,
     "sub": sub_agent,

@@ -121,6 +121,19 @@ async def test_a_crash_ends_the_turn_once_and_the_next_one_goes_on(tmp_path: Pat
         )
 
 
+async def test_a_crash_with_everything_open_leaves_nothing_open(tmp_path: Path) -> None:
+    async with session(rogue(tmp_path, "loads", name="puppet"), tmp_path) as (host, ann):
+        await ann.dispatch(C, started("t1", "open killed"))
+        await ann.expect_action("chat/inputRequested", PATIENCE)
+        assert len(state(host, S)["inputNeeded"]) == 2
+        ended = await ending(ann, "t1", PATIENCE)
+        assert ended["part"]["error"]["message"] == "the agent was ended by signal 9"
+        assert {each["status"] for each in calls(state(host)["turns"][0])} == {"cancelled"}
+        await until(lambda: "inputNeeded" not in state(host, S))
+        assert state(host)["status"] & 8 == 0
+        assert texts(await turn(ann, host, "t2", "hello")) == "Hello\u2028you\u0085."
+
+
 @pytest.mark.parametrize("words", ["wait late", "hello hang"])
 async def test_nothing_of_a_cancelled_turn_is_in_the_next(words: str, tmp_path: Path) -> None:
     settings = Settings(cancel_within=0.5)
