@@ -20,7 +20,7 @@ from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import Authorize, AuthorizeServer
 from actors.telling import tell
-from ahpd.agents.events import Failed
+from ahpd.agents.events import Failed, Outcome
 from ahpd.agents.port import Agent, Leaving
 from ahpd.protocol.chat import ChatState, ToolCallResponsePart
 from ahpd.protocol.common import ProtectedResourceMetadata
@@ -106,10 +106,10 @@ async def _expire(connection: Connection, token: Token) -> None:
         connection.post(frame(notification("auth/required", params.wire())))
 
 
-def say_needs(host: Host, chat: Channel, failed: Failed) -> None:
-    """Tell those in the session of a chat what its agent needs a token for (R-19.12)."""
+def say_needs(host: Host, chat: Channel, outcome: Outcome) -> None:
+    """Tell those in the session of a chat what its agent needs tokens for, if it does (R-19.12)."""
     session = chat.owner
-    if session is None or not failed.needs:
+    if session is None or not isinstance(outcome, Failed) or not outcome.needs:
         return
     told = [
         frame(
@@ -118,7 +118,7 @@ def say_needs(host: Host, chat: Channel, failed: Failed) -> None:
                 AuthRequiredParams(channel=session, resource=each, reason="required").wire(),
             )
         )
-        for each in failed.needs
+        for each in outcome.needs
     ]
 
     def release() -> None:

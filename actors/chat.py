@@ -411,8 +411,7 @@ class Chat(Actor[Incoming]):
         if turn is not None and turn.id == run.turn_id:
             self._queue_held = isinstance(message.outcome, Failed)
             self._end_turn(message.outcome)
-            if isinstance(message.outcome, Failed):
-                say_needs(self._host, self._channel, message.outcome)
+            say_needs(self._host, self._channel, message.outcome)
         self._hearing.release()
         if message.broken:
             await self._drop_agent(message.outcome)
@@ -493,9 +492,8 @@ class Chat(Actor[Incoming]):
             self._start_pending("queued", queued[0])
 
     def _prompt(self, turn: ActiveTurn) -> Prompt:
-        session = self._session_state
+        session, attached = self._session_state, attached_to(self._channel, turn.id)
         tools = () if session is None else definitions(session)
-        attached = attached_to(self._channel, turn.id)
         waiting, self._waiting = self._waiting, None
         about = waiting.about if waiting is not None else None
         window, ran = self._host.settings.delta_window, ran_beside(self._state)

@@ -167,7 +167,7 @@ class Entry(Struct, eq=False):
     frame: Frame = _UNMADE
 
     def __post_init__(self) -> None:
-        self.frame = Frame(_HEAD + self.params + b"}")
+        self.frame = Frame(b"".join((_HEAD, self.params, b"}")))
 
     def windowed_frame(self) -> Frame:
         """The frame for a subscriber that holds only the newest turns."""

@@ -51,12 +51,13 @@ class Lines:
 
     def shown(self, text: str) -> None:
         """It wrote this."""
-        text = self._tail + text
-        self._tail = text[-len(_PASTE) :]
-        found = text.rfind(_PASTE)
-        how = text[found + len(_PASTE) : found + len(_PASTE) + 1]
-        if found >= 0 and how in ("h", "l") and how:
-            self._takes_paste = how == "h"
+        edge = self._tail + text[: len(_PASTE)]  # it may be cut in two
+        self._tail = (self._tail + text[-len(_PASTE) :])[-len(_PASTE) :]
+        for part in (edge, text):
+            if _PASTE in part:
+                how = part[part.rfind(_PASTE) + len(_PASTE) :][:1]
+                if how in ("h", "l"):
+                    self._takes_paste = how == "h"
 
     def prompted(self, now: float) -> None:
         """It waits at its prompt."""

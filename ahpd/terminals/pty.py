@@ -53,6 +53,8 @@ CHUNK = 256 << 10
 #: Bytes that are read in the loop. Where there are more the next reads are a thread's: the kernel
 #: may have a reader wait for a millisecond and more while a program floods its terminal.
 NEAR = 4 << 10
+#: Bytes that the kernel is asked for: it never gives more than 4096 of a terminal's.
+AT_ONCE = 8 << 10
 #: Seconds that a read in a thread goes on while more comes.
 READ_WITHIN = 0.004
 #: Bytes that the kernel can hold for the reader, and so the most that may still have to be read
@@ -194,7 +196,7 @@ def _read(descriptor: int, most: int, within: float = math.inf) -> tuple[bytes, 
     left, until = most, time.monotonic() + within
     try:
         while left > 0:
-            data = os.read(descriptor, left)
+            data = os.read(descriptor, min(left, AT_ONCE))
             if not data:
                 return b"".join(taken), False
             taken.append(data)

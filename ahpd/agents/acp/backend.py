@@ -17,7 +17,6 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -33,15 +32,9 @@ from ahpd.agents.acp.prompting import blocks
 from ahpd.agents.acp.rpc import AUTH_REQUIRED, Answered, Asked, Link, RpcFault
 from ahpd.agents.acp.servers import for_agent
 from ahpd.agents.acp.services import Services
-from ahpd.agents.acp.settings import (
-    SETTING_OF,
-    Setting,
-    changed,
-    request_for,
-    settings_of,
-    with_value,
-)
+from ahpd.agents.acp.settings import Setting
 from ahpd.agents.acp.tolerant import dict_of, text_of
+from ahpd.agents.acp.tuning import Tuning
 from ahpd.agents.acp.turns import Turn
 from ahpd.agents.events import (
     ConversationNamed,
@@ -49,7 +42,6 @@ from ahpd.agents.events import (
     Event,
     Failed,
     Outcome,
-    SettingsChanged,
     Stopped,
     SystemNotice,
 )
@@ -102,9 +94,8 @@ _STOPS: dict[str, Outcome] = {
 }
 
 
-#: The kinds of updates that bring values of settings, that repeat what was said before, and that
-#: are said to people whether or not a turn runs; and how many of these are kept.
-_SETTINGS = ("config_option_update", *SETTING_OF)
+#: The kinds of updates that repeat what was said before, and that are said to people whether or not
+#: a turn runs; and how many of these are kept.
 _REPLAYED = (
     "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call",
     "tool_call_update",
@@ -144,8 +135,6 @@ class AcpBackend:
         self._able = Abilities()
         self._session: str | None = None
         self._early: list[dict[str, Any]] = []
-        #: What can be set, with its values.
-        self.settings: Mapping[str, Setting] = {}
         self._turn: Turn | None = None
         self._beside: list[Event] = []
         self._beside_bell = trio.Event()
@@ -160,6 +149,7 @@ class AcpBackend:
         #: The host knows what the conversation is called; and what it is told with the next turn.
         self._is_named = False
         self._notices: list[str] = []
+        self._tuning = Tuning(self._link, self._say_beside, self._notices.append)
 
     def _reader(self, prefix: str) -> Updates:
         return Updates(self._where.cwd, self._services.shown, prefix)
@@ -178,7 +168,7 @@ class AcpBackend:
             nursery.start_soon(self._link.run)
             try:
                 await self._begin(grant)
-                await self._set_all(config)
+                await self._tuning.set_all(config)
             except AgentFailed as error:  # out of the nursery it would be a group
                 failed = error
             nursery.cancel_scope.cancel("the conversation has begun, or will not")
@@ -204,7 +194,7 @@ class AcpBackend:
         if begun.replays:
             # One that resumes without a word has nothing to repeat.
             self._replays = begun.way != "resume" or bool(self._early)
-        self.settings = settings_of(begun.answer) or {}
+        self._tuning.begin(begun.session, self._able, begun.answer)
         early, self._early = self._early, []
         for params in early:
             self.heard("session/update", params)
@@ -240,64 +230,14 @@ class AcpBackend:
         lost.pop(wanted, None)
         return begun
 
-    # ---- settings ----------------------------------------------------------------------------
-
-    async def _set_all(self, values: Object) -> None:
-        """Set what is not as it is wanted. What the agent does not take is said in the chat."""
-        for key, value in values.items():
-            setting = self.settings.get(key)
-            if setting is None or setting.value == value:
-                continue
-            method, params = request_for(self._session or "", key, setting, value)
-            try:
-                answer = await self._link.request(method, params, handshake.SET_WITHIN)
-            except RpcFault as fault:
-                self._notices.append(self._not_set(setting, value, fault))
-            else:
-                self.settings = settings_of(answer) or with_value(self.settings, key, value)
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """What can be set, with its values."""
+        return self._tuning.settings
 
     def configure(self, values: Object) -> None:
-        """See `Tunable`. A setting that the agent does not take goes back to what it was."""
-        for key, value in values.items():
-            setting = self.settings.get(key)
-            if setting is None or setting.value == value or self._link.ended is not None:
-                continue
-            method, params = request_for(self._session or "", key, setting, value)
-            self._link.call(method, params, partial(self._was_set, key, setting, value))
-            self.settings = with_value(self.settings, key, value)
-
-    def _was_set(self, key: str, before: Setting, value: JSON, answer: Answered | None) -> None:
-        if answer is None:
-            return
-        if answer.fault is None:
-            self._take_settings(settings_of(answer.result))
-            return
-        self._notices.append(self._not_set(before, value, answer.fault))
-        if key in self.settings:
-            self._take_settings(with_value(self.settings, key, before.value))
-
-    def _not_set(self, setting: Setting, value: JSON, fault: RpcFault) -> str:
-        why = handshake.told(fault, self._able)
-        return f"The agent does not take {value!r} for {setting.schema.title}: {why}"
-
-    def _take_settings(self, settings: Mapping[str, Setting] | None) -> None:
-        """The agent says what its settings are now."""
-        if settings is None:
-            return
-        values = changed(self.settings, settings)
-        self.settings = settings
-        if values:
-            self._say_beside([SettingsChanged(values)])
-
-    def _settings_in(self, update: dict[str, Any]) -> None:
-        kind = text_of(update, "sessionUpdate") or ""
-        if kind == "config_option_update":
-            self._take_settings(settings_of(update))
-        elif kind in SETTING_OF:
-            key, name = SETTING_OF[kind]
-            known, value = self.settings.get(key), text_of(update, name)
-            if known is not None and value is not None and known.kind == key:
-                self._take_settings(with_value(self.settings, key, value))
+        """See `Tunable`."""
+        self._tuning.configure(values)
 
     # ---- what the agent says -----------------------------------------------------------------
 
@@ -331,8 +271,7 @@ class AcpBackend:
         elif not is_ours:
             events = self._children.heard(str(session), update, in_turn=listens)
         else:
-            if update.get("sessionUpdate") in _SETTINGS:
-                self._settings_in(update)
+            self._tuning.heard(update)
             if listens:
                 events = self._updates.in_turn(update)
             else:
@@ -474,7 +413,8 @@ class AcpBackend:
         if not self._is_named:
             self._is_named = True
             first.append(ConversationNamed(self._session))
-        notices, self._notices = self._notices, []
+        notices = list(self._notices)
+        self._notices.clear()
         if self._between:
             notices.append(f"Said between turns: {self._between}")
             self._between = ""
