@@ -6,6 +6,7 @@ chats, the catalogue reads what it missed off the sessions' states when it start
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -45,6 +46,8 @@ from ahpd.protocol.session import CreateSessionParams, SessionState, SessionSumm
 from ahpd.protocol.uris import ROOT, URI
 from ahpd.reducers.status import IDLE, READ
 from supervisors import Actor, Failure, FailureKind, Reject, Reply, StartFailed
+
+_log = logging.getLogger("ahpd.sessions")
 
 Incoming: TypeAlias = (
     CreateSession
@@ -119,6 +122,7 @@ class Catalogue(Actor[Incoming]):
         provider = params.provider or host.default_provider
         self._check_new(uri, provider)
         directories = self._directories(params, provider)
+        _log.debug("session %s is made for %s", uri, client_id)
         chat_uri = uris.default_chat(uri)
         now = host.clock.now()
         chat = made_chat(chat_uri, now, Beginning())
@@ -275,6 +279,7 @@ class Catalogue(Actor[Incoming]):
         if channel is None or channel.kind != "session":
             raise refusal(ErrorCode.SESSION_NOT_FOUND, f"there is no session {uri}")
         self._look_at(uri)
+        _log.debug("session %s is disposed of", uri)
         self._end(channel)
 
     def _collect(self, uri: URI) -> None:

@@ -168,6 +168,7 @@ class Connection(Actor[Incoming]):
         if self._left:
             return
         self._left = True
+        _log.debug("client %s left: %s", self.client_id, self._hangup.reason)
         host = self.host
         self.outbox.close()
         self.reverse.close()
@@ -468,6 +469,7 @@ class Connection(Actor[Incoming]):
         self.post(frame(success(message.id, value)))
 
     def _fail(self, id: Id, error: ProtocolError) -> None:
+        _log.debug("request %r is refused, %d: %s", id, error.code, error.message)
         self.post(frame(failure(id, error)))
         if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             self.spawn(self._await_second_offer, name="second offer")

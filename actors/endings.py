@@ -6,19 +6,35 @@ the turn is in the channel's state until then and not after, so it cannot end tw
 
 from __future__ import annotations
 
+import logging
+
 from actors.clock import from_iso
 from actors.host import Host
 from actors.ledger import Channel
 from actors.turn import ending
 from ahpd import reducers
-from ahpd.agents.events import Outcome, Stopped
+from ahpd.agents.events import Failed, Outcome, Stopped
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat_actions import ChatActivityChangedAction
+
+_log = logging.getLogger("ahpd.sessions")
 
 
 def note_start(host: Host, channel: Channel, turn_id: str) -> None:
     """A turn starts now, whatever its client's clock says."""
     channel.note(began=(turn_id, host.clock.ms()))
+    _log.debug("turn %s begins", turn_id, extra=_whose(channel, turn_id))
+
+
+def _whose(channel: Channel, turn_id: str) -> dict[str, object]:
+    """For a log line that may be another actor's."""
+    return {
+        "actor": channel.path,
+        "channel": channel.uri,
+        "number": channel.seq,
+        "client": channel.notes.starter,
+        "turn": turn_id,
+    }
 
 
 def end_turn(host: Host, channel: Channel, outcome: Outcome) -> bool:
@@ -30,6 +46,12 @@ def end_turn(host: Host, channel: Channel, outcome: Outcome) -> bool:
     if turn is None:
         return False
     host.tally.turn_ended(outcome)
+    whose = _whose(channel, turn.id)
+    if isinstance(outcome, Failed):
+        why = f"{outcome.error_type}: {outcome.message}"
+        _log.info("turn %s failed: %.300s", turn.id, why, extra=whose)
+    else:
+        _log.debug("turn %s is over: %s", turn.id, type(outcome).__name__.lower(), extra=whose)
     now = host.clock.ms()
     turn_id, began = channel.notes.began
     if turn_id != turn.id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ from ahpd.protocol.versions import negotiate
 if TYPE_CHECKING:
     from actors.connection import Connection
 
+_log = logging.getLogger("ahpd.connections")
+
 #: Longest client id that is kept, in characters.
 LONGEST_ID = 512
 
@@ -40,6 +43,7 @@ def _join(
     connection.record = record
     connection.client_id = client_id
     connection.is_old = version.startswith("0.9.")
+    _log.debug("client %s joined with version %s", client_id, version)
     return record
 
 

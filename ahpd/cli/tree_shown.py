@@ -23,8 +23,9 @@ SHOWN = 12
 TROUBLES = 12
 
 _HEAD = ("ACTOR", "DOES", "WAITING", "HANDLED", "RESTARTS", "MEMORY", "LAST CRASH")
-#: The least and the most cells of a column; those of the last but the first are as wide as needed.
-_NARROWEST, _WIDEST_PATH = 24, 44
+_RESTARTS, _CRASH = 4, 6
+#: Characters of a name that is not cut, and of what is left of one that is.
+NAME, CUT = 20, 13
 
 
 @attrs.frozen
@@ -105,20 +106,39 @@ class Rates:
 def lines(
     found: Any, columns: int | None, *, show_all: bool, rates: Rates | None = None
 ) -> list[Line]:
-    """The whole of it; each line at most `columns` cells wide (None: as wide as it is)."""
+    """The whole of it; each line at most `columns` cells wide (None: as wide as it is).
+
+    Where there is not room for all, long names are cut, and columns with nothing in them left out.
+    """
     made = [Line(_summary(found), {"bold": True})]
     made += _troubles(found)
-    rows = list(_Tree(found["actors"], show_all=show_all).rows(rates))
-    widths = [max(map(width, column)) for column in zip(_HEAD, *rows, strict=True)]
-    widths[0] = max(_NARROWEST, min(widths[0], _WIDEST_PATH)) if columns is not None else widths[0]
+    fits = columns is not None
+    rows = list(_Tree(found["actors"], show_all=show_all, cuts=fits).rows(rates))
+    kept = [place for place in range(len(_HEAD)) if not fits or _is_needed(place, rows)]
+    table = [[row[place] for place in kept] for row in (_HEAD, *rows)]
+    widths = [max(map(width, column)) for column in zip(*table, strict=True)]
     if columns is not None:
-        rest = sum(widths) - widths[1] - widths[6] + 2 * (len(widths) - 1)
-        room = max(0, columns - rest)
-        widths[6] = min(widths[6], max(width(_HEAD[6]), room // 3))
-        widths[1] = min(widths[1], max(width(_HEAD[1]), room - widths[6]))
-    made.append(Line(_joined(_HEAD, widths, columns), {"bold": True}))
-    made += [Line(_joined(row, widths, columns), _style(row)) for row in rows]
-    return made
+        widths = _fitted(widths, columns, has_crashes=kept[-1] == _CRASH)
+    styles = [{"bold": True}, *map(_style, rows)]
+    return made + [
+        Line(_joined(row, widths, columns), style) for row, style in zip(table, styles, strict=True)
+    ]
+
+
+def _is_needed(place: int, rows: Sequence[Sequence[str]]) -> bool:
+    return place not in (_RESTARTS, _CRASH) or any(row[place] for row in rows)
+
+
+def _fitted(widths: list[int], columns: int, *, has_crashes: bool) -> list[int]:
+    """What is done and what crashed share what the others leave."""
+    texts = [1, len(widths) - 1] if has_crashes else [1]
+    room = columns - 2 * (len(widths) - 1)
+    room -= sum(each for place, each in enumerate(widths) if place not in texts)
+    for place in reversed(texts):
+        share = max(len("LAST CRASH"), room // 3 if place != 1 else room)
+        widths[place] = min(widths[place], share)
+        room -= widths[place]
+    return widths
 
 
 def _joined(row: Sequence[str], widths: Sequence[int], columns: int | None) -> str:
@@ -157,8 +177,9 @@ def _troubles(found: Any) -> Iterator[Line]:
 class _Tree:
     """The rows as a tree of their supervisors."""
 
-    def __init__(self, actors: Sequence[Any], *, show_all: bool) -> None:
+    def __init__(self, actors: Sequence[Any], *, show_all: bool, cuts: bool) -> None:
         self._show_all = show_all
+        self._cuts = cuts
         self._children: dict[str, list[Any]] = {}
         paths = {each["path"] for each in actors}
         for each in actors:
@@ -179,10 +200,18 @@ class _Tree:
             if folds and self._is_quiet(each):
                 hidden += 1
                 continue
-            yield _row(each, path, depth, rates)
+            yield _row(each, self._name(each["path"], path, depth), rates)
             yield from self._below(each["path"], depth + 1, rates)
         if hidden:
             yield ("  " * depth + f"… {hidden} more", "idle", "", "", "", "", "")
+
+    def _name(self, path: str, above: str, depth: int) -> str:
+        """The path as far as it is not the one above."""
+        name = path[len(above) + 1 :] if above and path.startswith(above + "/") else path
+        parts = line(name).split("/")
+        if self._cuts:
+            parts = [each if len(each) <= NAME else each[:CUT] + "…" for each in parts]
+        return "  " * depth + "/".join(parts)
 
     def _is_quiet(self, row: Any) -> bool:
         """Nothing is to be seen there, nor below."""
@@ -195,16 +224,14 @@ class _Tree:
         return self._quiet[path]
 
 
-def _row(each: Any, above: str, depth: int, rates: Rates | None) -> tuple[str, ...]:
-    path = each["path"]
-    name = path[len(above) + 1 :] if above and path.startswith(above + "/") else path
-    rate = rates.of(path) if rates is not None else None
+def _row(each: Any, name: str, rates: Rates | None) -> tuple[str, ...]:
+    rate = rates.of(each["path"]) if rates is not None else None
     handled = "" if each["mailbox"] is None else str(each["handled"])
     if rate:
         handled += f" {rate:.0f}/s"
     crash = each["lastCrash"]
     return (
-        "  " * depth + line(name) + (" !" if each["troubles"] else ""),
+        name + (" !" if each["troubles"] else ""),
         line(each["doing"]),
         _waiting(each["mailbox"]),
         handled,

@@ -26,6 +26,7 @@ SUBSYSTEMS: Mapping[str, str] = {
     "inspection": "who looks inside",
     "journal": "what is kept, and what cannot be",
     "resources": "files, and watches on them",
+    "sessions": "sessions, and the turns of their chats",
     "telemetry": "what is sent to a collector",
     "transports": "sockets",
     "tree": "supervision: starts, crashes, restarts",

@@ -16,7 +16,7 @@ import pytest
 from ahpd.cli import exits
 from ahpd.cli.group import run
 from ahpd.cli.inside.commands import COMMANDS, Wrong, find, helped
-from ahpd.cli.inside.console import is_whole
+from ahpd.cli.inside.console import is_whole, short
 from ahpd.cli.inside.typing import candidates_in
 from tests.cli.daemons import WITHIN, Daemon, ended, environment, spawn, start_daemon, stop_daemon
 
@@ -54,7 +54,7 @@ class Chat:
         child = spawn(self.daemon.command("attach", self.path))
         self.children.append(child)
         child.expect_exact("help shows what can be typed")
-        child.expect_exact(f"{self.path}>")
+        child.expect_exact(f"{short(self.path)}>")
         return child
 
     def until(self, phase: str) -> None:
@@ -267,12 +267,14 @@ def test_nobody_there_and_nothing_there(chat: Chat, tmp_path: Path) -> None:
 
 def test_the_daemon_hangs_up(tmp_path: Path) -> None:
     process, daemon = start_daemon(tmp_path)
-    child = spawn(daemon.command("attach", "root"))
-    child.expect_exact("root>")
-    process.send_signal(signal.SIGTERM)
-    child.expect_exact("the daemon hung up")
-    assert ended(child) == exits.NO_DAEMON
-    stop_daemon(process)
+    try:
+        child = spawn(daemon.command("attach", "root"))
+        child.expect_exact("root>")
+        process.send_signal(signal.SIGTERM)
+        child.expect_exact("the daemon hung up")
+        assert ended(child) == exits.NO_DAEMON
+    finally:
+        stop_daemon(process)
 
 
 # ---- what is typed ------------------------------------------------------------------------------

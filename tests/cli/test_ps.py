@@ -146,6 +146,9 @@ def test_troubles_come_first_and_nothing_is_wider_than_the_terminal() -> None:
     assert out[1] == r"! all/1: failed\x1b[31m"
     assert out[2] == "! the host: busy"
     assert all(len(text) <= 100 for text in out[3:])
+    assert "LAST CRASH" not in shown(tree(actor("all/1", "all")), 100)[1]
+    long = shown(tree(actor("all/0123456789-0123456789", "all")), 100)
+    assert long[3].split()[:2] == ["0123456789-01…", "idle"]
     [row] = [text for text in shown(found) if text.startswith("  1 !")]
     assert "3+1, 2 KiB, 4.5 s" in row
     assert "3.0 s ago: crashed: ValueError" in row

@@ -19,7 +19,9 @@ from ahpd.daemon.errors import ConfigError
 from ahpd.transports.redaction import Redactor
 from supervisors import Crash, Exit, ExitKind, Note, Report
 from tests.actors.support import C, room, settled, started
+from tests.daemon.support import SESSION, daemon, peer
 from tests.harness import running_host
+from tests.wire import Wiretap
 
 
 @pytest.fixture(autouse=True)
@@ -248,3 +250,42 @@ async def test_a_line_says_whose_message_is_in_hand(capsys: pytest.CaptureFixtur
         f"WARNING {chat.path}: judging  [channel={C} number={number} client=ann turn=t1]"
     )
     assert int(number) > 1
+
+
+@pytest.mark.real_time
+async def test_secrets_of_agents_are_in_nothing_that_is_written(
+    tmp_path: Path, wire: Wiretap
+) -> None:
+    """An agent says all that it knows on standard error, and dies of it."""
+    agent = tmp_path / "agent.py"
+    agent.write_text(
+        "import os, sys, time\n"
+        "sys.stdin.readline()\n"
+        "time.sleep(0.5)\n"
+        'sys.exit(f\'my key is {os.environ["MY_KEY"]}, and {os.environ["OTHER_TOKEN"]}\')\n'
+    )
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[agents.demo]\nkind = "acp"\ncommand = ["{sys.executable}", "{agent}"]\n'
+        'env = { MY_KEY = "s3cr3t-of-the-file" }\n[log]\nlevel = "debug"\nformat = "json"\n'
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTHER_TOKEN", "s3cr3t-of-the-host")
+        options = ("--config", str(config), "--wire", str(tmp_path / "wire"))
+        with daemon(tmp_path, *options) as host:
+            token = (host.state / "token").read_text().strip()
+            async with peer(host.url, wire.connection()) as client:
+                await client.hello()
+                await client.request("createSession", channel=SESSION)
+                await client.request("subscribe", channel=SESSION)
+                await client.until_action("session/creationFailed")
+            host.end()
+    # Beside lines of the log there is the one for people, which has the URL.
+    said = [json.loads(line) for line in host.said.decode().splitlines() if line[0] == "{"]
+    assert any("my key is ***, and ***" in line["text"] for line in said)
+    written = (tmp_path / "wire").read_bytes() + json.dumps(said).encode()
+    assert b"my key is ***, and ***" in written
+    assert b"s3cr3t" not in written
+    assert token.encode() not in written
+    joined = [line for line in said if "joined" in line["text"]]
+    assert [(line["subsystem"], line["level"]) for line in joined] == [("connections", "debug")]

@@ -171,6 +171,13 @@ async def test_claude_agent_acp(tmp_path: Path, model: FakeModel, wire: Any) -> 
     await whole_story(at, model, wire)
 
 
+async def test_qwen(tmp_path: Path, model: FakeModel, wire: Any) -> None:
+    """It asks for permission before it tells of a call, and never tells of one that is denied."""
+    key = {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_MODEL": "fake"}
+    at = stage(tmp_path, [product("qwen"), "--acp", "--auth-type=openai"], key)
+    await whole_story(at, model, wire)
+
+
 async def test_codex_acp(tmp_path: Path, model: FakeModel, wire: Any) -> None:
     """It behaves badly: its wrapper leaks the program, which outlives the end of its input."""
     at = stage(tmp_path, [product("codex-acp")], {"FAKE_KEY": "x"})

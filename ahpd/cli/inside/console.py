@@ -22,6 +22,9 @@ from ahpd.cli.inside.typing import Typist, candidates_in
 from ahpd.cli.looking import Look, NobodyThere, NotDone
 from ahpd.inspection.names import ASKS, ATTACH
 
+#: Characters of a name in a path that is not cut for the prompt.
+NAME = 16
+
 
 class Console:
     """See the module."""
@@ -66,7 +69,7 @@ class Console:
         return exits.OK
 
     def _prompt(self) -> str:
-        return f"{self._path}{' (paused)' if self._is_paused else ''}> "
+        return f"{short(self._path)}{' (paused)' if self._is_paused else ''}> "
 
     def _candidates(self, text: str) -> tuple[str, Sequence[str]]:
         return candidates_in(text, self._actions, self._keys)
@@ -194,6 +197,11 @@ class Console:
         except KeyboardInterrupt:
             text = None
         return "quit" if text is None else text
+
+
+def short(path: str) -> str:
+    """A path with its long names cut: it stands before each line that is typed."""
+    return "/".join(each if len(each) <= NAME else f"{each[:8]}…" for each in path.split("/"))
 
 
 def _fixed(prompt: str) -> Callable[[], str]:
