@@ -190,6 +190,7 @@ class AcpBackend:
         else:
             self._preface = ()
         self._session = begun.session
+        agent.learned.begun.add(begun.session)
         self._heard_at = trio.current_time()
         if begun.replays:
             # One that resumes without a word has nothing to repeat.

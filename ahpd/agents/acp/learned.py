@@ -28,6 +28,8 @@ class Learned:
         self.abilities: Abilities | None = None
         #: Conversations that could not be taken up once.
         self.lost: dict[str, None] = {}
+        #: Conversations that were begun here: some agents keep those in which nothing was said.
+        self.begun: set[str] = set()
         #: It repeats a conversation before it says that it was taken up, and not after.
         self.repeats_at_once = False
         #: What tokens are taken for, since somebody had to sign in.
