@@ -41,6 +41,8 @@ def command(
         [found] = ask(endpoint.unix, (GRANTS, {}))
         click.echo(json.dumps(found) if as_json else _as_text(found))
         return exits.OK
+    if not place or ("://" in place and not _is_uri(place)):
+        raise click.UsageError(f"{place!r} is no path, and no file: URI")
     wish = {"uri": _uri(place), "read": not withdraw, "write": write}
     [given] = ask(endpoint.unix, (GRANT, wish))
     if as_json:
@@ -51,8 +53,12 @@ def command(
     return exits.OK
 
 
+def _is_uri(place: str) -> bool:
+    return place.lower().startswith("file:")
+
+
 def _uri(place: str) -> str:
-    return place if place.lower().startswith("file:") else Path(os.path.abspath(place)).as_uri()
+    return place if _is_uri(place) else Path(os.path.abspath(place)).as_uri()
 
 
 def _as_text(found: Any) -> str:

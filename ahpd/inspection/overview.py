@@ -176,7 +176,9 @@ class _Looking:
                 yield f"{box.senders_waiting} senders wait for room in its mailbox"
         if last is not None and last.abnormal and self._now - last.at < FRESH:
             ago = seconds(self._now - last.at)
-            yield f"failed {ago} ago: {how_it_ended(last)}"
+            report = self._host.crash_report(seen.path)
+            more = "" if report is None else f"; {report}"
+            yield f"failed {ago} ago: {how_it_ended(last)}{more}"
 
     def _unsent(self, actor: object) -> Iterator[str]:
         if isinstance(actor, Connection):

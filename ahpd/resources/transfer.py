@@ -27,6 +27,8 @@ from ahpd.resources.writing import DEEPEST, remove_tree
 _Name: TypeAlias = tuple[int, bytes]
 
 _NOREPLACE = 1
+#: How often others may be faster in putting something there before that is an error.
+_TRIES = 100
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -152,22 +154,35 @@ def _put(
     if params.fail_if_exists:
         _rename_new(new, there)
         return
+    for _ in range(_TRIES):
+        if _replaces(new, there):
+            return
+        # A folder cannot be renamed over: it is set aside, and deleted when its place is taken.
+        aside = (place.parent, _hidden())
+        try:
+            _rename(there, aside)
+        except FileNotFoundError:
+            continue  # gone by itself
+        try:
+            is_done = _replaces(new, there)
+        except OSError:
+            _rename(aside, there)
+            raise
+        _remove(access, params.destination, aside)
+        if is_done:
+            return
+    raise access.failed(params.destination, errno.EEXIST)
+
+
+def _replaces(new: _Name, there: _Name) -> bool:
+    """Rename; False when what is there stands in the way, as it may again a moment later."""
     try:
         _rename(new, there)
     except OSError as error:
         if error.errno not in (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
             raise
-    else:
-        return
-    # A folder cannot be renamed over: it is set aside, and deleted when its place is taken.
-    aside = (place.parent, _hidden())
-    _rename(there, aside)
-    try:
-        _rename(new, there)
-    except OSError:
-        _rename(aside, there)
-        raise
-    _remove(access, params.destination, aside)
+        return False
+    return True
 
 
 def _rename(old: _Name, new: _Name) -> None:

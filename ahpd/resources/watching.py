@@ -57,6 +57,9 @@ _log = logging.getLogger("ahpd.resources")
 
 #: Seconds in which changes are gathered, from the first one on (R-14.9).
 GATHER = 0.05
+#: Watches that look at the disk at a time. One that takes longer than so many seconds, because it
+#: hangs in a file system, goes on and counts no more.
+AT_A_TIME, PATIENCE = 16, 1.0
 #: Seconds between two looks at folders for which the kernel has no room.
 LOOK_AGAIN = 2.0
 #: Nanoseconds that the clock of a file system may be behind.
@@ -107,6 +110,7 @@ class Watching:
         #: Over the two above: threads watch more folders while the kernel's words are handed out.
         self._lock = threading.Lock()
         self._begun = trio.Event()
+        self.turns = trio.CapacityLimiter(AT_A_TIME)
         #: Words of the kernel have been read, and not all handed out.
         self._in_hand = False
 
@@ -183,6 +187,20 @@ class Work(Struct):
     #: Everything, if anything may have changed since then (ns).
     doubt_since: int | None = None
     unwatched: bool = False
+    #: Somebody is at it; else it is still to be done.
+    is_begun: bool = False
+
+    def add(self, other: Work) -> None:
+        """All that there is in `other` as well."""
+        for node, names in other.touched.items():
+            self.touched.setdefault(node, {}).update(names)
+        self.root |= other.root
+        self.target |= other.target
+        self.unwatched |= other.unwatched
+        if self.doubt_since is None or other.doubt_since is None:
+            self.doubt_since = self.doubt_since or other.doubt_since
+        else:
+            self.doubt_since = min(self.doubt_since, other.doubt_since)
 
     def __bool__(self) -> bool:
         return bool(self.touched) or self.root or self.unwatched or self.doubt_since is not None
@@ -221,6 +239,9 @@ class FolderWatch:
         self._ready: deque[ResourceChange] = deque()
         self._news = trio.Event()
         self._limiter = trio.CapacityLimiter(1)
+        #: No thread looks.
+        self._idle = trio.Event()
+        self._idle.set()
         #: Held by the thread that looks; one that was left alone may still be at it.
         self._looking = threading.Lock()
         self._token = trio.lowlevel.current_trio_token()
@@ -290,11 +311,25 @@ class FolderWatch:
                 if not self._ready and not self._work and self.is_blind:
                     self._work.unwatched = True
                 continue
+            await self._idle.wait()
             await trio.sleep(GATHER)
-            work, self._work = self._work, Work()
-            await trio.to_thread.run_sync(
-                self._look, work, abandon_on_cancel=True, limiter=self._limiter
-            )
+            async with self._watching.turns:
+                await self._have_looked()
+
+    async def _have_looked(self) -> None:
+        """Have a thread look at what there is to look at; for `PATIENCE`, then it is left to it."""
+        work, self._work = self._work, Work()
+        self._idle = trio.Event()
+        try:
+            with trio.move_on_after(PATIENCE):
+                await trio.to_thread.run_sync(
+                    self._look, work, abandon_on_cancel=True, limiter=self._limiter
+                )
+        finally:
+            if not work.is_begun:
+                work.add(self._work)
+                self._work = work
+                self._idle.set()
 
     def take(self, most: int) -> Sequence[ResourceChange]:
         """See `Watched`."""
@@ -348,6 +383,7 @@ class FolderWatch:
 
     def _look(self, work: Work) -> None:
         """Find out what changed, and put it where `take` finds it."""
+        work.is_begun = True
         with self._looking:
             if self.is_closed:
                 return
@@ -379,6 +415,7 @@ class FolderWatch:
                 )  # fmt: skip
 
     def _wake(self) -> None:
+        self._idle.set()
         self._news.set()
 
     def _uri_of(self, path: bytes) -> str:

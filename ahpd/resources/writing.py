@@ -11,6 +11,7 @@ import binascii
 import errno
 import os
 import stat
+from contextlib import suppress
 
 from ahpd.protocol.errors import ErrorCode
 from ahpd.protocol.resources import ResourceDeleteParams, ResourceMkdirParams, ResourceWriteParams
@@ -257,13 +258,17 @@ def remove_tree(access: Access, uri: URI, parent: int, name: bytes) -> None:
                 if len(way) >= DEEPEST:
                     raise access.problem(uri, f"has more than {DEEPEST} folders in each other")
                 below = inner.pop()
-                fd = os.open(below, flags, dir_fd=fd)
+                try:
+                    fd = os.open(below, flags, dir_fd=fd)
+                except FileNotFoundError:
+                    continue  # somebody else deletes it too
                 way.append((below, fd, []))
                 way[-1][2].extend(_empty(access, fd))
             else:
                 way.pop()
                 os.close(fd)
-                os.rmdir(name, dir_fd=way[-1][1] if way else parent)
+                with suppress(FileNotFoundError):
+                    os.rmdir(name, dir_fd=way[-1][1] if way else parent)
     finally:
         for _, fd, _ in way:
             os.close(fd)

@@ -58,17 +58,21 @@ class LineSplitter:
             raise LineTooLong(self._limit)
         *ends, rest = data.split(b"\n")
         lines: list[bytes] = []
-        if ends:
+        # Nearly always: nothing in it that a line is rid of, and no line too long.
+        plain = len(data) <= self._limit and b"\r" not in data and not self._at_start
+        if ends and (self._partial or not plain):
             # Only the first piece can belong to what is held; the others are whole lines.
             self._hold(ends[0], lines)
             self._take(bytes(self._partial), lines)
             self._partial.clear()
-            if len(data) <= self._limit and b"\r" not in data:  # as nearly always
-                lines += [line for line in ends[1:] if line and not line.isspace()]
-            else:
-                for line in ends[1:]:
-                    self._take(line, lines)
-        self._hold(rest, lines)
+            del ends[0]
+        if plain:
+            lines += [line for line in ends if line and not line.isspace()]
+        else:
+            for line in ends:
+                self._take(line, lines)
+        if rest:
+            self._hold(rest, lines)
         return lines
 
     def finish(self) -> list[bytes]:

@@ -10,6 +10,7 @@ agents are given, tokens that clients hand over. Each becomes ``***``.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,6 +20,8 @@ from ahpd.protocol.jsontext import ParseError, dumps
 LEAST_SECRET = 6
 #: Known secrets that are remembered; the oldest go first.
 MOST_SECRETS = 1000
+#: A word of an environment that is shorter is none, whatever its name says.
+LONG_WORD = 12
 #: A value of an environment that is as long as this may be a secret, whatever its name says.
 LONG_VALUE = 24
 
@@ -135,8 +138,15 @@ def secrets_in(environment: Mapping[str, str], *, ours: bool) -> list[str]:
     return [
         value
         for name, value in environment.items()
-        if is_telling(name) or (ours and len(value) >= LONG_VALUE and "/" not in value)
+        if (is_telling(name) and not _is_harmless(value))
+        or (ours and len(value) >= LONG_VALUE and "/" not in value)
     ]
+
+
+def _is_harmless(value: str) -> bool:
+    """A file that is there (the name is of where a secret is), or a word (of how it is found)."""
+    is_word = value.isalpha() and len(value) < LONG_WORD
+    return is_word or (value.startswith("/") and os.path.exists(value))
 
 
 def _written(secrets: Iterable[str]) -> list[bytes]:

@@ -189,6 +189,24 @@ def test_agents_are_asked_at_the_same_time(place: Path, capsys: pytest.CaptureFi
     assert str(script) in found["bad"][0]["text"]
 
 
+def test_where_what_happens_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        config = (place / "config.toml").read_text()
+        config += f'[telemetry]\nendpoint = "{url}"\n[log]\nfile = "none/log"\n'
+        (place / "config.toml").write_text(config)
+        found = examined(place, capsys, "--no-agents", code=exits.FAULTS)
+    assert f"{place / 'none' / 'log'}: there is no such folder" in found["log"][0]["text"]
+    assert found["collector"][0]["text"] == f"{url} is there"
+    (place / "none").mkdir()
+    found = examined(place, capsys, "--no-agents")
+    assert levels(found["log"]) == ["ok"]
+    assert levels(found["collector"]) == ["warn"]
+    assert "Connection refused" in found["collector"][0]["text"]
+
+
 class _Nothing:
     def __init__(self) -> None:
         raise WatchLimit(NO_WATCHERS)

@@ -48,6 +48,9 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     assert daemon.run("grant", "--write") == exits.USAGE
     assert daemon.run("grant", "--write", "--withdraw", "x") == exits.USAGE
+    for place in ("", "http://example.org/x"):
+        assert daemon.run("grant", place) == exits.USAGE
+        assert f"{place!r} is no path" in capsys.readouterr().err
     assert daemon.run("grant", "file://elsewhere/x") == exits.REFUSED
     assert "elsewhere" in capsys.readouterr().err
     assert run(["grant", "--state-dir", str(tmp_path / "none")]) == exits.NO_DAEMON

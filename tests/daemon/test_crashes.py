@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from actors.rules import chat as rules
+from ahpd.cli import status
 from ahpd.daemon import crash_text, crashes
 from ahpd.daemon.crashes import CrashReports
 from ahpd.protocol.jsontext import dumps
@@ -122,3 +123,21 @@ def test_exceptions_that_go_round_in_circles_are_shown_once() -> None:
     one.__context__, two.__cause__ = two, one
     group = ExceptionGroup("both", [one, two])
     assert {id(each) for each in crash_text._all_of(group)} == {id(group), id(one), id(two)}
+
+
+def test_status_names_the_latest_first() -> None:
+    at = "2031-01-01T00:00:00.000Z"
+    crashes = [
+        {"path": f"a/{number}", "at": at, "text": "Bad: \x1b[2J" + "x" * 200, "file": file}
+        for number, file in enumerate(("/c/0", None, "/c/2", None, "/c/4"))
+    ]
+    rows = status._crashed(crashes)
+    assert [(name, text.partition(",")[0]) for name, text in rows] == [
+        ("crashed", "a/4"),
+        ("", "/c/4"),
+        ("crashed", "a/3"),
+        ("crashed", "a/2"),
+        ("", "/c/2"),
+    ]
+    assert r"Bad: \x1b[2Jxxx" in rows[0][1]
+    assert rows[0][1].endswith("…")

@@ -7,13 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from ahpd.agents.acp.agent import AcpAgent
+from ahpd.agents.acp.agent import AcpAgent, Options
+from ahpd.resources.files import FileResources
+from ahpd.terminals.pty import PtyTerminals
 from tests.actors.support import C, S, approved, cancelled, denied, ending, started
 from tests.agents.acp.support import PATIENCE
 from tests.agents.acp.test_on_a_host import calls, session, state, texts, turn, until
+from tests.agents.acp.test_services import plain_shell
 
 pytest.importorskip("acp", reason="agent-client-protocol is not installed")
+
+__all__ = ["plain_shell"]
 
 pytestmark = pytest.mark.real_time
 
@@ -89,17 +95,31 @@ async def test_an_error_and_a_crash(tmp_path: Path) -> None:
         await ann.dispatch(C, started("t1", "boom"))
         failed = await ending(ann, "t1", PATIENCE)
         assert failed["part"]["error"]["message"] == "Internal error: boom"
+        for turn_id, text in (("t-fs", "fs"), ("t-term", "term")):  # this host has none of them
+            await ann.dispatch(C, started(turn_id, text))
+            assert (await ending(ann, turn_id, PATIENCE))["type"] == "chat/error"
         await ann.dispatch(C, started("t2", "die"))
         failed = await ending(ann, "t2", PATIENCE)
         assert failed["part"]["error"]["message"].endswith("\ndying")
         assert texts(await turn(ann, host, "t3", "hello")) == "Hello from ACP."
-        assert len(state(host)["turns"]) == 3
+        assert len(state(host)["turns"]) == 5
 
 
-async def test_files_and_terminals_are_not_served(tmp_path: Path) -> None:
-    async with session(agent(tmp_path), tmp_path) as (host, ann):
-        for turn_id, text in (("t1", "fs"), ("t2", "term")):
-            await ann.dispatch(C, started(turn_id, text))
-            failed = await ending(ann, turn_id, PATIENCE)
-            assert failed["type"] == "chat/error"
-        assert texts(await turn(ann, host, "t4", "hello")) == "Hello from ACP."
+@pytest.mark.usefixtures("plain_shell")
+async def test_what_the_host_does_for_it_and_what_it_asks(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n")
+    served: Any = {"terminals": PtyTerminals(), "resources": FileResources()}
+    serving = structs.replace(agent(tmp_path), options=Options(files=True))
+    async with session(serving, tmp_path, **served) as (host, ann):
+        await ann.dispatch(C, started("t1", "fs term elicit"))
+        request = (await ann.expect_action("chat/inputRequested", PATIENCE))["action"]["request"]
+        (question,) = request["questions"]
+        assert (question["id"], question["kind"], question["required"]) == ("name", "text", True)
+        over = {"type": "chat/inputCompleted", "requestId": request["id"], "response": "decline"}
+        await ann.dispatch(C, over)
+        assert (await ending(ann, "t1", PATIENCE))["type"] == "chat/turnComplete"
+        done = state(host)["turns"][-1]
+        assert texts(done) == "Hello from ACP. elicited:decline"
+        (call,) = calls(done)
+        assert [each["type"] for each in call["content"]] == ["terminal"]
+        assert (tmp_path / "out.txt").read_text() == "ONE\n"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import errno
 import os
+import shutil
 import socket
 import stat
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -445,6 +447,45 @@ async def test_folders_are_copied_and_moved_whole(files: Files, do: str) -> None
     assert not (files.folder / "old/x").exists()
     assert (files.folder / "d").exists() is (do == "copy")
     assert [name for name in os.listdir(files.folder) if name.startswith(".")] == []
+
+
+async def test_copies_and_deletions_at_the_same_time_leave_nothing_behind(files: Files) -> None:
+    for number in range(6):
+        (files.folder / f"d/{number}/e").mkdir(parents=True)
+        (files.folder / f"d/{number}/e/f").write_text("F")
+
+    async def copy() -> None:
+        for _ in range(40):
+            await files.ask("copy", "d", "c")
+
+    async def delete() -> None:
+        for _ in range(40):
+            with suppress(ProtocolError):  # it may not be there just now, or not be empty any more
+                await files.ask("delete", "c", recursive=True)
+
+    async with trio.open_nursery() as nursery:
+        for job in (copy, copy, copy, delete, delete):
+            nursery.start_soon(job)
+    assert set(await files.names()) <= {"c", "d"}
+    await files.ask("copy", "d", "c")
+    assert await files.names("c") == [str(number) for number in range(6)]
+
+
+async def test_of_two_who_delete_a_tree_none_stops_the_other(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        (files.folder / f"d/{number}/e").mkdir(parents=True)
+    opening = os.open
+
+    def late(path: Any, *more: Any, **named: Any) -> int:
+        if path == b"1":
+            shutil.rmtree(files.folder / "d/1")
+        return opening(path, *more, **named)
+
+    monkeypatch.setattr(os, "open", late)
+    await files.ask("delete", "d", recursive=True)
+    assert await files.names() == []
 
 
 async def test_a_link_does_not_take_the_place_of_what_it_leads_to(files: Files) -> None:

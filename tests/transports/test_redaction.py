@@ -63,12 +63,15 @@ def test_a_secret_that_no_json_text_can_hold_hurts_nobody() -> None:
 def test_which_variables_may_be_secrets() -> None:
     environment = {
         "OPENAI_API_KEY": "sk-1",
-        "GH_PAT": "p",
+        "A_PASSWORD": "correcthorsebattery",
+        "GH_PAT": "p1",
         "BASIC_AUTH": "a:b",
         "KEYBOARD": "de",
+        "AUTH_MODE": "disabled",
+        "SSH_AUTH_SOCK": "/dev/null",
         "OPAQUE": "x" * redaction.LONG_VALUE,
         "PATH": "/usr/bin:" * 9,
     }
-    telling = ["sk-1", "p", "a:b"]
+    telling = ["sk-1", "correcthorsebattery", "p1", "a:b"]
     assert secrets_in(environment, ours=False) == telling
     assert secrets_in(environment, ours=True) == [*telling, "x" * redaction.LONG_VALUE]

@@ -123,6 +123,7 @@ async def settings(agent: AcpAgent, cwd: str) -> Mapping[str, Setting]:
 
     async def do(link: Link, able: Abilities) -> Mapping[str, Setting]:
         begun = await handshake.new(link, able, Where(cwd))
+        agent.learned.begun.add(begun.session)
         method = "session/delete" if able.deletes else "session/close" if able.closes else None
         if method is not None:
             with suppress(AgentFailed):
@@ -134,7 +135,10 @@ async def settings(agent: AcpAgent, cwd: str) -> Mapping[str, Setting]:
 
 
 async def conversations(agent: AcpAgent) -> Sequence[PastConversation] | None:
-    """All conversations that the agent keeps; None when it does not tell. Raises `AgentFailed`."""
+    """All conversations that the agent keeps and that were not begun here; None: it does not tell.
+
+    Raises `AgentFailed`.
+    """
 
     async def do(link: Link, able: Abilities) -> Sequence[PastConversation] | None:
         if not (able.lists and able.loads):
@@ -146,7 +150,7 @@ async def conversations(agent: AcpAgent) -> Sequence[PastConversation] | None:
             page = await handshake.asked(link, "session/list", params, WITHIN, able)
             for each in dicts_of(page, "sessions"):
                 one = _conversation(each)
-                if one is not None:
+                if one is not None and one.name not in agent.learned.begun:
                     found[one.name] = one
             cursor = text_of(page, "nextCursor")
             if cursor is None:

@@ -58,7 +58,8 @@ class LineReader:
         except ParseError:
             return None
         update = dict_of(message, "params", "update")
-        if update.get("sessionUpdate") in _KINDS:
+        # One with an id is a request, and each is to be answered.
+        if update.get("sessionUpdate") in _KINDS and "id" not in dict_of(message):
             self._learn(line, message, dict_of(update, "content"))
         return message
 

@@ -8,6 +8,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ahpd.daemon.doctor.findings import Check, Finding, Subject, Teller, check
 from ahpd.journal import inspecting
@@ -16,6 +17,8 @@ from ahpd.transports import auth
 
 #: Seconds that are spent on the journal's content; what is left then was not looked at.
 JOURNAL_WITHIN = 10.0
+#: Seconds that a collector may take to be reached.
+COLLECTOR_WITHIN = 3.0
 #: Bytes of a journal whose content is looked at whole; more would take minutes.
 JOURNAL_BYTES = 256 << 20
 #: Damage that is told of each by each.
@@ -197,4 +200,39 @@ def journal(subject: Subject, tell: Teller) -> Iterator[Finding]:
         yield tell.ok(f"{text}, all as it was written")
 
 
-CHECKS: Sequence[Check] = (configuration, state_folder, token, port, journal)
+@check(_KEPT, "log")
+def log(subject: Subject, tell: Teller) -> Iterator[Finding]:
+    """Whether what happens can be written down."""
+    named = subject.config.log.file
+    file = subject.folder.log if named is None else Path(named)
+    size = file.stat().st_size if file.exists() else 0
+    if named is not None and not file.parent.is_dir():
+        yield tell.fail(f"{file}: there is no such folder", "make it, or change log.file")
+    elif not os.access(file if file.exists() else file.parent, os.W_OK) and named is not None:
+        yield tell.fail(f"{file} cannot be written", "see its rights, or change log.file")
+    elif named is None and not size:
+        yield tell.ok("standard error")
+    else:
+        yield tell.ok(f"{file}, {size / (1 << 20):.1f} MiB")
+
+
+@check(_KEPT, "collector")
+def collector(subject: Subject, tell: Teller) -> Iterator[Finding]:
+    """Whether the telemetry collector is there."""
+    endpoint = subject.config.telemetry.endpoint
+    if endpoint is None:
+        return
+    parts = urlsplit(endpoint)
+    where = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection(where, timeout=COLLECTOR_WITHIN).close()
+    except OSError as error:
+        yield tell.warn(
+            f"{parts.scheme}://{where[0]}:{where[1]} cannot be reached: {error.strerror or error}",
+            "start it, or take telemetry.endpoint out; the host works without",
+        )
+    else:
+        yield tell.ok(f"{parts.scheme}://{where[0]}:{where[1]} is there")
+
+
+CHECKS: Sequence[Check] = (configuration, state_folder, token, port, journal, log, collector)

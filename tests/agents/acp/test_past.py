@@ -14,7 +14,7 @@ from actors.past import row_uri
 from ahpd.agents.port import AgentFailed
 from ahpd.protocol.uris import default_chat
 from tests.actors.support import C, S
-from tests.agents.acp.support import PATIENCE, rogue
+from tests.agents.acp.support import PATIENCE, at_work, rogue
 from tests.agents.acp.test_on_a_host import calls, session, state, texts, turn, until
 from tests.harness import FileMedium, PuppetAgent, RawPeer, Refused, RunningHost, running_host
 
@@ -171,6 +171,15 @@ async def test_who_keeps_nothing_is_asked_once(
         assert log(tmp_path).count("initialize") == 1
         assert "session/list" not in log(tmp_path)
         assert await agent.conversations() is None
+
+
+async def test_what_was_begun_here_is_not_from_elsewhere(tmp_path: Path) -> None:
+    """An agent may keep conversations in which nothing was said yet."""
+    agent = rogue(tmp_path, "lists", "loads")
+    names = [each.name for each in await agent.conversations() or ()]
+    assert names == ["old-1", "rogue-1"]
+    async with at_work(agent, tmp_path):
+        assert [each.name for each in await agent.conversations() or ()] == ["old-1"]
 
 
 async def test_a_disposed_chat_is_deleted_by_an_agent_that_can(tmp_path: Path) -> None:

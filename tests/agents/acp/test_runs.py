@@ -101,6 +101,12 @@ def test_what_came_together_is_one_message() -> None:
     assert _text(rest) == "".join(f"{number} " for number in range(1, 100))
 
 
+def test_requests_stay_apart() -> None:
+    """Nobody sends text by requests, but whoever does waits for each answer."""
+    lines = [line({**chunk("a"), "id": 1})] * 3
+    assert came(lines, []) == list(one_by_one(lines))
+
+
 def test_what_cannot_be_read_together_is_read_alone() -> None:
     plain = line(chunk("a"))
     spoilt = [plain.replace(b'"a"', text) for text in (b'"\xff"', b'"\\x"', b'"\\ud83d"')]
