@@ -1,14 +1,16 @@
 """Resources that a client has: requests for them go to it, and its answer comes back (R-13.7).
 
 A client publishes files under URIs whose authority is its id. What it answers is passed on as it
-came, refusals included: nobody here has standing to soften another's refusal, and it is written to
-the log, the only place where the asker, the client asked and the code meet. The schemes in which an
-authority means something else are never a client's.
+came if it is a result of the request, and so are refusals: nobody here has standing to soften
+another's, and it is written to the log, the only place where the asker, the client asked and the
+code meet. The schemes in which an authority means something else are never a client's.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -18,6 +20,7 @@ from actors.messages import RelayWatch
 from actors.reverse import is_no_access
 from ahpd.protocol.codec import DecodeError, decoder
 from ahpd.protocol.errors import ErrorCode, ProtocolError
+from ahpd.protocol.methods import METHODS
 from ahpd.protocol.model import JSON
 from ahpd.protocol.resources import (
     CreateResourceWatchParams,
@@ -35,6 +38,9 @@ _decode_watch = decoder(CreateResourceWatchResult)
 
 #: Schemes of what nobody here can have, and the lack of one.
 _NEVER = ("", "http", "https")
+
+#: The scheme of watches, and the longest URI of one that a client may name (characters).
+_WATCH, _LONGEST = "ahp-resource-watch", 2048
 
 #: Requests that name two resources; all others name one.
 _PAIRS = ("source", "destination")
@@ -62,7 +68,17 @@ async def forward(connection: Connection, method: str, params: Any) -> JSON:
     """A request about a client's resource, answered by that client. Raises `ProtocolError`."""
     uris = [getattr(params, name) for name in _names(params)]
     owner = _owner(connection.host, method, uris)
-    return await _ask(connection, owner, method, params, uris[0])
+    answer = await _ask(connection, owner, method, params, uris[0])
+    if answer is None:  # as some say that it is done
+        answer = {}
+    try:
+        _decoder(method)(answer)
+    except DecodeError as error:
+        raise ProtocolError(
+            ErrorCode.INTERNAL_ERROR,
+            f"the client {owner.client_id} gave no result of {method}: {error}",
+        ) from None
+    return answer
 
 
 async def create_watch(
@@ -78,15 +94,34 @@ async def create_watch(
         raise ProtocolError(
             ErrorCode.INTERNAL_ERROR, f"the client {owner.client_id} named no channel to watch"
         ) from None
+    channel = canonical(named.channel)
+    if connection.host.ledger.find(channel) is None and not _may_be_watch(connection.host, channel):
+        raise ProtocolError(
+            ErrorCode.INTERNAL_ERROR,
+            f"the client {owner.client_id} named a channel that can be no watch:"
+            f" {named.channel[:100]!a}",
+        )
     state = ResourceWatchState(
         root=params.uri,
         recursive=bool(params.recursive),
         excludes=params.excludes,
         includes=params.includes,
     )
-    relay = RelayWatch(canonical(named.channel), state, owner.client_id)
+    relay = RelayWatch(channel, state, owner.client_id)
     await connection.find("watches").call(relay, within=connection.host.settings.request_within)
     return named
+
+
+@functools.cache
+def _decoder(method: str) -> Callable[[JSON], Any]:
+    return decoder(METHODS[method].result)
+
+
+def _may_be_watch(host: Host, channel: URI) -> bool:
+    """Whether a client may name this for a watch of its: none in which the host names things."""
+    kind = scheme(channel).lower()
+    is_ours = kind in host.agents or (kind.startswith("ahp-") and kind != _WATCH)
+    return kind not in ("", "file") and not is_ours and len(channel) <= _LONGEST
 
 
 def _names(params: Any) -> tuple[str, ...]:

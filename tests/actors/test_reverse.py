@@ -293,6 +293,33 @@ async def test_a_client_cannot_name_a_channel_that_is_there_already() -> None:
             await ann.answer_to(id)
 
 
+@pytest.mark.parametrize(
+    "name", ["", "w", "file:///w", "ahp-chat://default/x", "AGENT:/s", "w:/" + "x" * 2048]
+)
+async def test_a_client_names_only_what_can_be_a_watch(name: str) -> None:
+    async with running_host() as host:
+        ann, bob = await two(host)
+        id = await ann.call("createResourceWatch", uri="virtual://bob/")
+        name = name.replace("AGENT", next(iter(host.tables.agents)))
+        await answer(bob, await asked(bob, "createResourceWatch"), {"channel": name})
+        with refused(-32603, "can be no watch"):
+            await ann.answer_to(id)
+        assert not host.tables.watchers
+
+
+@pytest.mark.parametrize("result", [5, [], {"entries": [{"name": "a"}]}, {"entries": 1}])
+async def test_what_is_no_result_is_not_passed_on(result: Any) -> None:
+    async with running_host(provoked=["expected"]) as host:
+        ann, bob = await two(host)
+        id = await ann.call("resourceList", uri="virtual://bob/")
+        await answer(bob, await asked(bob, "resourceList"), result)
+        with refused(-32603, "the client bob gave no result of resourceList"):
+            await ann.answer_to(id)
+        id = await ann.call("resourceMkdir", uri="virtual://bob/d")
+        await answer(bob, await asked(bob, "resourceMkdir"), None)
+        assert await ann.answer_to(id) == {}
+
+
 async def test_watches_outlive_the_actor_that_relays_them() -> None:
     async with running_host() as host:
         ann, bob = await two(host)
