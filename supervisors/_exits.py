@@ -108,6 +108,10 @@ class Crash(Struct, frozen=True, eq=False):
     actor: object = None
     in_hand: object = None
 
+    def __repr__(self) -> str:
+        """The exception alone: states and messages may be of any size."""
+        return f"Crash(error={said(self.error, repr)})"
+
     @property
     def type_name(self) -> str:
         """Class name of the first exception that is not a group."""
