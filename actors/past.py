@@ -43,7 +43,7 @@ _log = logging.getLogger("ahpd.agents")
 LIST_WITHIN = 60.0
 RECALL_WITHIN = 120.0
 #: Seconds after which agents are asked again, when somebody asks for a list.
-AGAIN_AFTER = 60.0
+AGAIN_AFTER = 600.0
 
 Remove: TypeAlias = Callable[[URI], None]
 

@@ -204,6 +204,7 @@ class AcpAgent(Discreet, frozen=True, eq=False):
 
     async def sign_out(self, resource: str) -> None:
         """See `Leaving`. A process of its own is told, if this agent knows how to."""
+        self.learned.is_signed_in = False
         able = self.learned.abilities
         if able is None or not able.signs_out:
             await trio.lowlevel.checkpoint()

@@ -182,15 +182,17 @@ class AcpBackend:
         self._able = await handshake.initialize(self._link, about, agent.version, capabilities)
         agent.learned.meet(self._able)
         self._notices += for_agent(self._where.servers, self._able.servers)[1]
-        if grant.method is not None:
+        learned = agent.learned
+        if grant.method is not None and not (grant.once and learned.is_signed_in):
             await handshake.sign_in(self._link, self._able, grant.method)
+            learned.is_signed_in = grant.once
         begun = await self._take_up() or await self._fork()
         if begun is None:
             begun = await handshake.new(self._link, self._able, self._where)
         else:
             self._preface = ()
         self._session = begun.session
-        agent.learned.begun.add(begun.session)
+        learned.begun.add(begun.session)
         self._heard_at = trio.current_time()
         if begun.replays:
             # One that resumes without a word has nothing to repeat.

@@ -34,6 +34,8 @@ class Learned:
         self.repeats_at_once = False
         #: What tokens are taken for, since somebody had to sign in.
         self.resources: Sequence[ProtectedResourceMetadata] = ()
+        #: It was signed in by itself, and nothing has been amiss since.
+        self.is_signed_in = False
         self._changed: Callable[[], None] | None = None
 
     def watch(self, changed: Callable[[], None]) -> None:
@@ -48,6 +50,7 @@ class Learned:
 
     def note_sign_in(self, needed: SignInNeeded) -> None:
         """It wants somebody to sign in."""
+        self.is_signed_in = False
         known = {each.resource for each in self.resources}
         new = [each for each in needed.resources if each.resource not in known]
         if new:

@@ -35,6 +35,8 @@ LOGGED_LINE = 500
 EOF_WITHIN = 1.5
 TERM_WITHIN = 1.5
 KILL_WITHIN = 1.0
+#: And for the rest of a group that was killed: who has to reap it may not.
+GONE_WITHIN = 0.2
 _LOOK_EVERY = 0.02
 
 
@@ -193,6 +195,7 @@ class AgentProcess:
                     await stream.aclose()
             with trio.move_on_after(KILL_WITHIN, shield=True):
                 await self._process.wait()  # or it stays a zombie
+            with trio.move_on_after(GONE_WITHIN, shield=True):
                 await self._group_over()
             if self._process.returncode is None:
                 _log.warning("agent %d: does not end, not even by SIGKILL", self.pid)

@@ -31,6 +31,8 @@ CANCELLED = -32800
 
 #: Requests of one agent's that may be at work at a time; waiting for a command's end is one too.
 MOST = 256
+#: Bytes of a command's output that are kept with the call that shows its terminal.
+PREVIEW = 16 * 1024
 #: Seconds that ending all commands may take when the agent is let go of.
 END_WITHIN = 3.0
 
@@ -145,7 +147,12 @@ class Services:
         result = None
         if running.over is not None:
             code = running.over.exit_code
-            result = TerminalCommandResult(exit_code=None if code is None else float(code))
+            preview, cut = kept(running.output(), PREVIEW)
+            result = TerminalCommandResult(
+                exit_code=None if code is None else float(code),
+                preview=preview,
+                truncated=True if cut else None,
+            )
         return ToolResultTerminalContent(
             resource=running.uri, title=running.title, is_pty=True, result=result
         )

@@ -108,12 +108,16 @@ def resources(agent: str, methods: Sequence[Method]) -> Sequence[ProtectedResour
 
 
 class Grant(Discreet, frozen=True):
-    """What tokens and configuration give an agent: variables, and the way that it is to go."""
+    """What tokens and configuration give an agent: variables, and the way that it is to go.
+
+    `once`: what it does by itself lasts, so later processes need not do it again.
+    """
 
     hidden = frozenset({"environment"})
 
     environment: Mapping[str, str] = {}
     method: str | None = None
+    once: bool = False
 
 
 def granted(
@@ -128,6 +132,7 @@ def granted(
     `variables` says in which variable the token of a resource goes, and `chosen` which way the
     agent goes in any case, both by configuration.
     """
+    once = False
     found = {name: tokens[uri] for name, uri in variables.items() if uri in tokens}
     for each in methods:
         held = {
@@ -139,5 +144,5 @@ def granted(
         by_variables = bool(held) and len(held) == len(each.variables)
         by_itself = each.kind == "agent" and resource(agent, each.id) in tokens
         if chosen is None and (by_variables or by_itself):
-            chosen = each.id
-    return Grant(found, chosen)
+            chosen, once = each.id, by_itself
+    return Grant(found, chosen, once)

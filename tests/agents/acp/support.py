@@ -23,7 +23,7 @@ from tests.agents.support import Screen, prompt
 ROGUE = Path(__file__).with_name("rogue.py")
 
 #: Seconds after which anything that waits for a process fails. No test measures time.
-PATIENCE = 20
+PATIENCE = 60
 
 
 @attrs.define

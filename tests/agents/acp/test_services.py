@@ -44,7 +44,10 @@ async def test_commands_run_on_terminals_of_the_session(tmp_path: Path) -> None:
         assert gone == -32002
         (call,) = calls(done)
         (shown,) = call["content"]
-        assert (shown["type"], shown["result"]) == ("terminal", {"exitCode": 3})
+        assert (shown["type"], shown["result"]) == (
+            "terminal",
+            {"exitCode": 3, "preview": "hello w\u00f6rld\n"},
+        )
         terminal = state(host, shown["resource"])
         assert "hello w\u00f6rld" in json.dumps(terminal["content"], ensure_ascii=False)
         assert terminal["lifecycle"] == {"status": "exited", "exitCode": 3}

@@ -122,6 +122,9 @@ async def test_a_session_that_needs_a_sign_in_says_so_and_a_token_brings_it(tmp_
         assert (await make(ann, host, tmp_path, 8))["lifecycle"] == "ready"
         assert log(tmp_path)[-3:] == ["initialize", "authenticate", "session/new"]
 
+        assert (await make(ann, host, tmp_path, 7))["lifecycle"] == "ready"
+        assert log(tmp_path).count("authenticate") == 1, "it is signed in"
+
         await ann.request("authenticate", resource=WEB, token="")
         await until(lambda: "logout" in log(tmp_path))
         assert (await make(ann, host, tmp_path, 9))["lifecycle"] == "failed"
