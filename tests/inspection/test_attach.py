@@ -11,7 +11,7 @@ import trio
 
 from actors.connection import Connection
 from ahpd.agents.events import ActivityChanged, Done, TextChunk, ToolReady, ToolStarted
-from ahpd.inspection import service
+from ahpd.inspection import service, views
 from ahpd.inspection.post import sentence
 from ahpd.inspection.service import Inspector
 from supervisors import sys
@@ -243,6 +243,51 @@ async def test_where_log_and_trace_show_what_it_did_and_does() -> None:
         for wrong in ({"count": 0}, {"count": "x"}):
             with pytest.raises(NotDone, match="count: expected a number"):
                 await it.me.ask("log", **wrong)
+        await it.finish()
+
+
+async def test_a_paused_session_says_so_too() -> None:
+    async with staged() as it, looking(it.inspector) as other:
+        found = await other.ask("attach", path=S)
+        await other.ask("pause")
+        session = channel_of(it.host, S)
+        assert session.state.activity == sentence(found["path"])
+        await other.ask("continue")
+        assert session.state.activity is None
+        await it.finish()
+
+
+async def test_a_paused_actor_whose_mailbox_fills_is_told_of_and_nothing_is_lost() -> None:
+    async with staged() as it:
+        await it.me.ask("pause")
+        cell = it.host.system.ref(it.path).cell
+        assert cell is not None
+        cell.mailbox.max_items = 20  # the spec's own bound takes four thousand messages
+        words = [f"{number} " for number in range(60)]
+        for word in words:
+            it.puppet.say(TextChunk(word))
+            await settled()
+        note = await it.me.heard("note")
+        assert note["text"].startswith("its mailbox fills: 20 messages")
+        assert "1 senders wait for room" in note["text"]
+        await it.me.ask("continue")
+        await settled()
+        assert str(it.state.active_turn.response_parts[-1].content) == "".join(words)
+        await it.finish()
+
+
+async def test_a_path_that_looks_at_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with staged() as it:
+        it.puppet.say(TextChunk("x" * 500))
+        await settled()
+        for name in ("MOST_VALUES", "MOST_BYTES"):
+            with monkeypatch.context() as patch:
+                patch.setattr(views, name, 6)
+                with pytest.raises(NotDone, match="is too much of it: name a part"):
+                    await it.me.ask("state", path="$")
+                assert (await it.me.ask("state", path="activeTurn.id"))["matches"]
+        assert "resource" in (await it.me.ask("keys"))["keys"]
+        assert (await it.me.ask("keys", path="activeTurn.nothing"))["keys"] == []
         await it.finish()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from ahpd.agents.events import Done, TextChunk
+from ahpd.agents.events import ActivityChanged, Done, TextChunk
 from ahpd.inspection.post import sentence
 from supervisors import sys
 from tests.actors.support import C, at_work, channel_of, ending, room, settled, started
@@ -227,3 +227,26 @@ async def test_a_wire_that_is_whole_after_all_of_it() -> None:
         await ending(ann, "t1")
         async with host.client("laptop", subscriptions=(C,)) as laptop:
             assert differences(laptop, host) == []
+
+
+async def test_who_pauses_it_meanwhile_leaves_its_state_to_the_handler() -> None:
+    async with staged() as it, looking(it.inspector) as other:
+        await other.ask("attach", path=it.path)
+        pdb = Pdb(it.me)
+        id = await it.me.send("pdb")
+        await settled()
+        it.puppet.say(ActivityChanged("Reading"))
+        await pdb.asked()
+        seq = it.host.ledger.seq
+        await other.ask("pause")
+        await other.ask("continue")
+        await other.ask("pause")
+        assert it.host.ledger.seq == seq  # nobody writes to a channel in the middle of a message
+        await it.me.ask("input", text="c")
+        await it.me.answer(id)
+        await settled()
+        assert (await other.ask("status"))["phase"] == "suspended"
+        assert it.state.activity == sentence(it.path)
+        await other.ask("continue")
+        assert it.state.activity == "Reading"
+        await it.finish()
