@@ -14,7 +14,7 @@ def command() -> None:
     """Look at the levels of a running daemon's log, and change them."""
 
 
-@command.command("level")
+@command.command("level", short_help="Set the level of a subsystem, and print them all.")
 @click.argument("subsystem", required=False)
 @click.argument("level", required=False)
 @click.option("--state-dir", metavar="DIR", help="The state folder of the daemon.")
