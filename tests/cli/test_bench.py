@@ -51,7 +51,8 @@ def test_a_reader_shows_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> Non
     peer.socket, peer.received = here, bytearray()
     with here, there:
         there.sendall(MARK)
-        readers._Counter({"times": False, "count": 1, "before_time": ""}).read([readers._Reading(peer)])
+        counter = readers._Counter({"times": False, "count": 1, "before_time": ""})
+        counter.read([readers._Reading(peer)])
         assert there.recv(100) == bytes((0x8A, 0x80, 0, 0, 0, 0))  # a masked pong that says nothing
 
 
