@@ -63,10 +63,10 @@ def level_command(
 def follow_command(
     subsystems: tuple[str, ...], target: Target, *, level: str, as_json: bool
 ) -> int:
-    """Print what a host logs from now on, until Ctrl-C; of these SUBSYSTEMs, or of all.
+    """Print what a host logs from now on.
 
-    Whatever the levels of its own log are, and from another machine too. Exits 3 when the
-    connection is gone.
+    Of these SUBSYSTEMs, or of all, until Ctrl-C; whatever the levels of its own log are, and from
+    another machine too. Exits 3 when the connection is gone.
     """
     from ahpd.cli.log_following import Follower  # noqa: PLC0415 - the client is slow to import
 
