@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
+from actors.sentences import paused as sentence
 from ahpd.agents.events import ActivityChanged, Done, TextChunk
-from ahpd.inspection.post import sentence
 from supervisors import sys
 from tests.actors.support import C, at_work, channel_of, ending, room, settled, started
 from tests.harness import PuppetAgent, differences, running_host
