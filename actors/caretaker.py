@@ -14,6 +14,7 @@ from actors.endings import end_turn
 from actors.host import Host
 from actors.messages import WatchFailed
 from actors.notices import Notices
+from actors.sentences import set_aside
 from ahpd.agents.events import Failed
 from supervisors import Note, Report, SupervisorsError, System
 
@@ -48,7 +49,7 @@ class Caretaker:
             return
         if channel.kind == "chat":
             self._end_turns(path)
-        self._notices.say(path, sentence(path))
+        self._notices.say(path, set_aside(path))
         self._notices.forget_before(path)
 
     def _end_turns(self, path: str) -> None:
@@ -57,8 +58,3 @@ class Caretaker:
         for channel in list(self._host.ledger.channels.values()):
             if channel.path == path and end_turn(self._host, channel, failed):
                 self._notices.tell_above(channel)
-
-
-def sentence(path: str) -> str:
-    """What a parked actor's channel says."""
-    return f"Set aside after failing too often. To try again: ahpd restart {path}"

@@ -18,6 +18,7 @@ from actors.messages import AgentChanged, AgentSaysMeta, Authorize, ChatConfigur
 from actors.outputs import OutputDue
 from actors.rules.values import fault
 from actors.run import Engine
+from actors.serving_agents import claim_for_call, let_be
 from actors.telling import tell
 from actors.workers import Workers
 from ahpd.agents import events as ev
@@ -108,10 +109,17 @@ class Hearing:
                 self._call_client(speaker, event)
             case _ if isinstance(event, _BESIDE_TURNS):
                 self._hear_beside(speaker, event)
-            case _ if speaker.hear(event):
-                self._moved(speaker.channel)
             case _:
-                pass
+                if speaker.hear(event):
+                    self._moved(speaker.channel)
+                self._claim(speaker, event)
+
+    def _claim(self, speaker: Conversation, event: ev.Event) -> None:
+        """Terminals belong to the call that shows them, while it runs."""
+        if isinstance(event, ev.ToolOutput):
+            claim_for_call(self._host, speaker.channel, event.call_id, event.content)
+        elif isinstance(event, ev.ToolFinished):
+            let_be(self._host, speaker.channel, event.call_id)
 
     def _hear_beside(self, speaker: Conversation, event: ev.Event) -> None:
         match event:
@@ -222,6 +230,7 @@ class Hearing:
 
     def turn_is_over(self, turn_id: str, outcome: Outcome) -> None:
         """What was going on in the turn has ended too."""
+        let_be(self._host, self._channel)
         self.talk.turn_is_over()
         self._calls.turn_over(self.talk)
         self._workers.end_turn(turn_id, outcome)

@@ -6,16 +6,21 @@ said here: sync, in the step of whoever knows, on the channel's state in the led
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from actors.host import Host
 from actors.ledger import Channel
 from actors.messages import ChatMoved, SessionMoved
+from actors.sentences import is_sentence
 from ahpd import reducers
 from ahpd.protocol.actions import StateAction
 from ahpd.protocol.chat_actions import ChatActivityChangedAction
 from ahpd.protocol.session_actions import SessionActivityChangedAction
 from supervisors import SupervisorsError, System
+
+#: Kinds of channels that have an activity.
+_KINDS = ("chat", "session")
 
 
 class Notices:
@@ -30,8 +35,7 @@ class Notices:
     def channel_at(self, path: str) -> Channel | None:
         """The chat or session that the actor at a path answers for."""
         channels = self._host.ledger.channels.values()
-        kinds = ("chat", "session")
-        return next((each for each in channels if each.path == path and each.kind in kinds), None)
+        return next((each for each in channels if each.path == path and each.kind in _KINDS), None)
 
     def is_said(self, path: str) -> bool:
         """Whether something is said of the actor there."""
@@ -44,6 +48,12 @@ class Notices:
             return
         self._said[path] = (text, channel.state.activity)
         self._put(channel, text)
+
+    def take_back_all(self, channels: Iterable[Channel]) -> None:
+        """What an earlier process said of its actors is not true of those of this one. Sync."""
+        for channel in channels:
+            if channel.kind in _KINDS and is_sentence(channel.state.activity):
+                self._put(channel, None)
 
     def take_back(self, path: str) -> None:
         """It does not hold any more: what was there before is, unless something else is. Sync."""

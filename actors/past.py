@@ -22,6 +22,7 @@ from actors.ledger import Channel
 from actors.making import Find, chat_path, open_session
 from actors.messages import PastFound
 from actors.refusal import refusal
+from actors.rules.titles import cut
 from actors.sources import Beginning, made_chat
 from actors.summaries import chat_row, summary_changes
 from actors.turn import actions_for
@@ -146,10 +147,10 @@ class Past:
     def make(self, find: Find, uri: URI, row: PastRow, told: Sequence[PastTurn]) -> Channel:
         """The session of a conversation, with its chat; who starts its actors is the catalogue."""
         host, conversation = self._host, row.conversation
-        now = conversation.modified_at or host.clock.now()
+        now = _when(conversation, host.clock.now())
         chat_uri = default_chat(uri)
         chat = filled(made_chat(chat_uri, now, Beginning()), told, now, host.new_id)
-        title = conversation.title or ""
+        title = cut(conversation.title or "")
         session = SessionState(
             provider=row.provider,
             title=title,
@@ -215,18 +216,23 @@ def row_uri(provider: str, name: str) -> URI:
 
 
 def _summary(uri: URI, provider: str, conversation: PastConversation, now: str) -> SessionSummary:
-    told = conversation.modified_at
-    when = told if told is not None and from_iso(told) is not None else now
+    when = _when(conversation, now)
     return SessionSummary(
         resource=uri,
         provider=provider,
-        title=conversation.title or "",
+        title=cut(conversation.title or ""),
         status=IDLE | READ,
         working_directories=_folders(conversation),
         created_at=when,
         modified_at=when,
         default_chat=default_chat(uri),
     )
+
+
+def _when(conversation: PastConversation, now: str) -> str:
+    """When it changed last, as far as the agent says so in a way that can be read."""
+    told = conversation.modified_at
+    return told if told is not None and from_iso(told) is not None else now
 
 
 def _folders(conversation: PastConversation) -> tuple[URI, ...] | None:

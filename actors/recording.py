@@ -20,6 +20,7 @@ from actors.clients import ClientRecord, Clients
 from actors.keeping import attached_json, baselines_json, heritage_json, notes_json
 from actors.ledger import Channel, Entry, Ledger, Notes
 from actors.replay import ReplayWindow
+from actors.sentences import is_sentence
 from ahpd.journal.port import Batch, ChannelFacts, ClientFacts, Envelope, StateAt
 from ahpd.protocol.chat import ChatState
 from ahpd.protocol.jsontext import dumps
@@ -216,9 +217,10 @@ def is_busy(channel: Channel) -> bool:
     match state:
         case ChatState():
             waits = state.active_turn, state.queued_messages, state.steering_message
-            return any(waits) or channel.notes.cut is not None
+            return any(waits) or channel.notes.cut is not None or is_sentence(state.activity)
         case SessionState():
-            return bool(state.active_clients) or state.lifecycle == "creating"
+            begins = state.lifecycle == "creating"
+            return bool(state.active_clients) or begins or is_sentence(state.activity)
         case _:
             return False
 

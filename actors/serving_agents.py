@@ -13,25 +13,38 @@ from contextlib import suppress
 import trio
 
 from actors.commanding import Watcher
+from actors.desk import Desk
 from actors.host import Host
 from actors.ledger import Channel
 from actors.resources import is_a_place
 from actors.scrollback import plain_text
 from actors.subscriptions import Subscription
-from actors.terminals import Interrupt, Wanted, is_within, open_terminal, path_of
+from actors.terminals import (
+    Interrupt,
+    Wanted,
+    is_within,
+    open_terminal,
+    path_of,
+    say_terminals,
+    terminals_of,
+)
 from ahpd.agents.port import CommandOver, CommandWanted, HostRefused
 from ahpd.protocol.errors import ErrorCode, ProtocolError
 from ahpd.protocol.resources import ResourceReadParams, ResourceWriteParams
 from ahpd.protocol.terminal import (
+    TerminalClaimedAction,
     TerminalRunningLifecycleState,
     TerminalSessionClaim,
     TerminalState,
 )
+from ahpd.protocol.tools import ToolResultTerminalContent
 from ahpd.protocol.uris import URI
 from ahpd.resources.port import Resources, Served
 from ahpd.terminals.port import Spawn, Terminal
 from supervisors import SendRefused, System
 
+#: What the URIs of terminals begin with that agents asked for.
+_OF_AGENTS = "agenthost-terminal://agent/"
 #: Characters of a command in a terminal's title.
 TITLE = 60
 #: Seconds that ending a command may take before nobody waits for it any more.
@@ -67,7 +80,7 @@ class AgentCommands:
         line = wanted.line.strip().splitlines()[0] if wanted.line.strip() else "command"
         spawn = Spawn(cwd=wanted.cwd, command=wanted.line, environment=wanted.environment)
         claim = TerminalSessionClaim(session=owner.uri, chat=chat.uri)
-        uri = f"agenthost-terminal://agent/{host.new_id()}"
+        uri = f"{_OF_AGENTS}{host.new_id()}"
         started: list[Terminal] = []
         try:
             title = line if len(line) <= TITLE else line[:TITLE] + "…"
@@ -144,6 +157,40 @@ class AgentCommand:
             self._system.ref(self._channel.path).cast(Interrupt(0.0))
         with trio.move_on_after(END_WITHIN):
             await self.wait()
+
+
+# ---- whose a terminal is -------------------------------------------------------------------------
+
+
+def claim_for_call(host: Host, chat: Channel, call_id: str, content: Sequence[object]) -> None:
+    """A running call of the chat shows these: what of it are agents' terminals is its (R-12.2)."""
+    turn = chat.state.active_turn
+    for each in content if turn is not None else ():
+        if isinstance(each, ToolResultTerminalContent) and each.resource.startswith(_OF_AGENTS):
+            _claim(host, chat, each.resource, turn.id, call_id)
+
+
+def let_be(host: Host, chat: Channel, call_id: str | None = None) -> None:
+    """A call of the chat is over, or (None) all of them: what goes on is the chat's (R-12.5)."""
+    for each in terminals_of(host, chat.owner) if chat.owner is not None else ():
+        claim = each.state.claim
+        held = claim.tool_call_id if claim.chat == chat.uri else None
+        if each.uri.startswith(_OF_AGENTS) and held is not None and call_id in (None, held):
+            _claim(host, chat, each.uri)
+
+
+def _claim(
+    host: Host, chat: Channel, uri: URI, turn_id: str | None = None, call_id: str | None = None
+) -> None:
+    channel = host.ledger.find(uri)
+    claim = channel.state.claim if channel is not None and channel.kind == "terminal" else None
+    if channel is None or not isinstance(claim, TerminalSessionClaim) or claim.chat != chat.uri:
+        return  # somebody else has it by now
+    wanted = TerminalSessionClaim(
+        session=claim.session, chat=claim.chat, turn_id=turn_id, tool_call_id=call_id
+    )
+    if Desk(host, channel).say(TerminalClaimedAction(claim=wanted)):
+        say_terminals(host)
 
 
 def _name(number: int) -> str:

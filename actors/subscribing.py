@@ -97,7 +97,9 @@ async def subscribe(connection: Connection, params: SubscribeParams) -> Deferred
 
 def not_found(uri: URI) -> ProtocolError:
     """R-3.6. A client chooses a session's scheme, so anything unknown may be meant as one."""
-    if any(word in uri.partition(":")[0] for word in ("chat", "terminal", "otlp")):
+    kind = uri.partition(":")[0].lower()
+    is_other = kind.startswith("ahp-") and kind != "ahp-session"
+    if is_other or any(word in kind for word in ("chat", "terminal")):
         return ProtocolError(ErrorCode.NOT_FOUND, f"there is no channel {uri}")
     return ProtocolError(ErrorCode.SESSION_NOT_FOUND, f"there is no session {uri}")
 

@@ -14,6 +14,7 @@ from actors.desk import Desk
 from actors.host import Host
 from actors.ledger import Channel
 from actors.making import Find, free_base, supervisor_of
+from actors.notices import Notices
 from actors.restoring import Found, restore_session
 from actors.summaries import is_worker
 from ahpd.journal.port import Journal, JournalDamaged
@@ -56,6 +57,7 @@ async def wake(host: Host, journal: Journal, find: Find, uri: URI) -> Channel | 
     if host.ledger.find(annotations_of(uri)) is None:
         host.clients.channel_closed(annotations_of(uri))
         open_annotations(host, uri, supervisor_of(session))
+    Notices(host).take_back_all(found.channels)
     for what in gone:
         _take_out(host, session, found, what)
     return session

@@ -27,7 +27,11 @@ WITHIN = 30.0
 _config = click.option("--config", metavar="FILE", help="The configuration file.")
 
 
-@click.group("agents", invoke_without_command=True)
+@click.group(
+    "agents",
+    invoke_without_command=True,
+    short_help="List the agents, and say whether they answer.",
+)
 @_config
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
@@ -94,7 +98,11 @@ def command(
     return exits.OK
 
 
-@command.command("add", context_settings={"ignore_unknown_options": True})
+@command.command(
+    "add",
+    context_settings={"ignore_unknown_options": True},
+    short_help="Write an agent into the configuration file.",
+)
 @click.argument("name")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
 @_config

@@ -11,7 +11,7 @@ import click
 HISTORY = "attach-history"
 
 
-@click.command("attach")
+@click.command("attach", short_help="Look at one actor of the daemon and steer it.")
 @click.argument("path", metavar="PATH")
 @click.option("--state-dir", metavar="DIR", help="The state folder of the daemon.")
 def command(*, path: str, state_dir: str | None) -> int:

@@ -40,7 +40,7 @@ class _Failed(click.ClickException):
     exit_code = exits.FAULTS
 
 
-@click.command("bench")
+@click.command("bench", short_help="Measure how fast a host is on this machine.")
 @click.argument("names", metavar="[NAME]...", nargs=-1, type=click.Choice(NAMES))
 @click.option("--all", "everything", is_flag=True, help="Measure all of them but soak.")
 @click.option(

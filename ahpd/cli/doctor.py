@@ -27,7 +27,9 @@ WITHIN = 30.0
 _MARKS = {"ok": ("✓", "ok", "green"), "warn": ("!", "!", "yellow"), "fail": ("✗", "X", "red")}
 
 
-@click.command("doctor", cls=Remembering)
+@click.command(
+    "doctor", cls=Remembering, short_help="Look whether all is well, and say what to do if not."
+)
 @serve_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--no-agents", is_flag=True, help="Start no agent to see whether it answers.")

@@ -12,7 +12,7 @@ import click
 from ahpd.cli import exits
 
 
-@click.command("grant")
+@click.command("grant", short_help="Let clients use files that are not served otherwise.")
 @click.argument("place", metavar="[PATH or URI]", required=False)
 @click.option("--write", is_flag=True, help="For writing too, not only for reading.")
 @click.option("--withdraw", is_flag=True, help="Take it back instead.")

@@ -7,7 +7,7 @@ import click
 from ahpd.cli import exits
 
 
-@click.command("inspect")
+@click.command("inspect", short_help="Print everything there is to see of an actor.")
 @click.argument("path", metavar="PATH")
 @click.option("--state-dir", metavar="DIR", help="The state folder of the daemon.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")

@@ -52,7 +52,7 @@ def folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return option(command)
 
 
-@click.group("journal")
+@click.group("journal", short_help="Look into the file in which a daemon keeps everything.")
 def command() -> None:
     """Look into the file in which a daemon keeps everything, while it runs too."""
 
@@ -153,7 +153,7 @@ def export(session: str, *, folder: StateFolder, as_json: bool) -> int:
     return code
 
 
-@command.command("verify")
+@command.command("verify", short_help="Check its pages, its indexes, and each row.")
 @folder_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def verify(*, folder: StateFolder, as_json: bool) -> int:

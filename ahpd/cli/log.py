@@ -7,14 +7,16 @@ import json
 import click
 
 from ahpd.cli import exits
+from ahpd.cli.reach import Target, reaching
+from ahpd.cli.running import run
 
 
 @click.group("log")
 def command() -> None:
-    """Look at the levels of a running daemon's log, and change them."""
+    """Follow the log of a running daemon, and change its levels."""
 
 
-@command.command("level")
+@command.command("level", short_help="Set the level of a subsystem, and print them all.")
 @click.argument("subsystem", required=False)
 @click.argument("level", required=False)
 @click.option("--state-dir", metavar="DIR", help="The state folder of the daemon.")
@@ -46,3 +48,27 @@ def level_command(
         for name, value in answer["levels"].items():
             click.echo(f"{name:<14}{value:<10}{SUBSYSTEMS.get(name, '')}".rstrip())
     return exits.OK
+
+
+@command.command("follow")
+@click.argument("subsystems", metavar="[SUBSYSTEM]...", nargs=-1)
+@reaching
+@click.option(
+    "--level",
+    type=click.Choice(("debug", "info", "warn", "error")),
+    default="info",
+    help="The least important level.  [info]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each record.")
+def follow_command(
+    subsystems: tuple[str, ...], target: Target, *, level: str, as_json: bool
+) -> int:
+    """Print what a host logs from now on.
+
+    Of these SUBSYSTEMs, or of all, until Ctrl-C; whatever the levels of its own log are, and from
+    another machine too. Exits 3 when the connection is gone.
+    """
+    from ahpd.cli.log_following import Follower  # noqa: PLC0415 - the client is slow to import
+
+    follower = Follower(level, frozenset(subsystems), as_json)
+    return run(lambda running: follower.main(target, running))

@@ -10,7 +10,7 @@ import click
 from ahpd.cli import exits
 
 
-@click.command("ps")
+@click.command("ps", short_help="Show every actor of the daemon.")
 @click.argument("path", metavar="[PATH]", required=False)
 @click.option("--state-dir", metavar="DIR", help="The state folder of the daemon.")
 @click.option("--all", "show_all", is_flag=True, help="Show what is idle too, however much it is.")

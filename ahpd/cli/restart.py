@@ -7,7 +7,7 @@ import click
 from ahpd.cli import exits
 
 
-@click.command("restart")
+@click.command("restart", short_help="Restart the daemon, or one actor in it.")
 @click.argument("path", metavar="[PATH]", required=False)
 @click.option("--state-dir", metavar="DIR", help="The state folder of the daemon.")
 @click.option(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ahpd.daemon.state import StateFolder
 
 
-@click.command("start", cls=Remembering)
+@click.command("start", cls=Remembering, short_help="Start a daemon that goes on when you log out.")
 @serve_options
 @click.option(
     "--within",

@@ -16,7 +16,7 @@ ANSWER_WITHIN = 5.0
 CRASHES = 3
 
 
-@click.command("status")
+@click.command("status", short_help="Say whether the daemon runs, and how busy it is.")
 @click.option("--state-dir", metavar="DIR", help="The state folder of the daemon.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(*, state_dir: str | None, as_json: bool) -> int:

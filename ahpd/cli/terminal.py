@@ -37,7 +37,7 @@ def _key(_: click.Context, __: click.Parameter, name: str) -> bytes:
     return bytes([ord(letter) - 64])
 
 
-@click.command("terminal")
+@click.command("terminal", short_help="Use a terminal, until it ends or ctrl-] is pressed.")
 @click.argument("uri", required=False)
 @reaching
 @click.option("--new", is_flag=True, help="Make a terminal in the current folder, and use that.")

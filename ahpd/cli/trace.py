@@ -9,7 +9,7 @@ import click
 from ahpd.cli import exits
 
 
-@click.command("trace")
+@click.command("trace", short_help="Print a line for everything that an actor does.")
 @click.argument("path", metavar="PATH")
 @click.option("--state-dir", metavar="DIR", help="The state folder of the daemon.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N lines.")

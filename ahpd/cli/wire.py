@@ -69,7 +69,7 @@ def check(files: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     return exits.FAULTS if found else exits.OK
 
 
-@command.command("show")
+@command.command("show", short_help="Print captures as a timeline.")
 @click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True)
 )

@@ -1,10 +1,10 @@
 """Crash reports: a file for each actor that crashed, in the state folder, for people.
 
 A report says which actor it was and which incarnation, the traceback, the local names of its frames
-(shortened), the message that it had in hand, those that waited, its last ones where they are kept,
-the actor's own state, and of its channel the number, an outline of the state with its checksum, and
-the last envelopes. Secrets are taken out. Files are named after the time and the actor; the oldest
-go when there are too many.
+(shortened), the message that it had in hand, those that waited, its last ones (if it had crashed
+before, or somebody has them kept), the actor's own state, and of its channel the number, an outline
+of the state with its checksum, and the last envelopes. Secrets are taken out. Files are named after
+the time and the actor; the oldest go when there are too many.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -19,12 +20,14 @@ from msgspec import Struct
 
 from actors.host import Host
 from ahpd.transports.redaction import Redactor
-from supervisors import Crash, Report, System
+from supervisors import ActorGone, Crash, Report, System, sys
 
 _log = logging.getLogger("ahpd.tree")
 
 #: Reports in so many seconds; more crashes are logged only. Each costs everybody some milliseconds.
 MOST, WITHIN = 30, 60.0
+#: Messages that are remembered of an actor that crashed, and of how many of those.
+KEPT, WATCHED = 20, 20
 #: Crashes that are remembered for `ahpd status`.
 REMEMBERED = 20
 
@@ -55,6 +58,8 @@ class CrashReports:
         self._system: System | None = None
         self._written: deque[float] = deque(maxlen=MOST)
         self._seen: Crash | None = None
+        #: Actors whose messages are remembered, the oldest first.
+        self._watched: dict[str, None] = {}
         self._fails = False
 
     def attach(self, system: System) -> None:
@@ -75,7 +80,21 @@ class CrashReports:
         text = self._redact(" ".join(crash.text.split())[:1000])
         crashed = Crashed(report.path or "root", at, text, str(file) if file is not None else None)
         self.latest.append(crashed)
+        self._watch(report.path)
         return crashed
+
+    def _watch(self, path: str) -> None:
+        """Remember its messages from now on: who crashed once may again, and then they are told."""
+        if self._system is None or path in self._watched:
+            return
+        self._watched[path] = None
+        with suppress(ActorGone):  # it is not started again
+            sys.keep(self._system.ref(path), KEPT)
+        if len(self._watched) > WATCHED:
+            oldest = next(iter(self._watched))
+            del self._watched[oldest]
+            with suppress(ActorGone):
+                sys.keep(self._system.ref(oldest), 0)
 
     def report_of(self, path: str) -> str | None:
         """The file about the latest crash of an actor that is remembered, if there is one."""

@@ -50,7 +50,9 @@ class Speaker:
         if known is not None:
             return known
         where = whereabouts(self.system)
-        facts = dict(self.labels(where)) if where is not None else {}
+        # In a thread that a task waits for the tables may change under the one who looks.
+        is_loops_own = trio.lowlevel.in_trio_task()
+        facts = dict(self.labels(where)) if where is not None and is_loops_own else {}
         actor = getattr(record, "actor", "")
         if actor:
             facts = {}  # it speaks of another one
@@ -69,10 +71,9 @@ def _running_task() -> str:
     Otherwise trio calls it after the function, with its module, which says less than the logger's
     name.
     """
-    try:
-        name = trio.lowlevel.current_task().name
-    except RuntimeError:  # not in trio
+    if not trio.lowlevel.in_trio_task():
         return ""
+    name = trio.lowlevel.current_task().name
     return name if "/" in name or "." not in name else ""
 
 

@@ -21,6 +21,8 @@ from ahpd.daemon.log_lines import subsystem, traceback_of
 from ahpd.daemon.logs import Log
 from ahpd.telemetry.port import SEVERITIES, Encoder, Record
 
+#: Characters of a record's text, and of each attribute.
+LONGEST = 16_384
 #: The names of facts in a log line as attributes (R-20.8).
 _ATTRIBUTES = {
     "channel": "ahp.channel",
@@ -89,8 +91,9 @@ class LogRecords(logging.Handler):
 
 
 def _fit(text: str) -> str:
-    """Without halves of characters, which nothing here can carry."""
-    return text.encode("utf-8", "replace").decode()
+    """Cut when it is very long, and without halves of characters, which nothing can carry."""
+    shown = text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    return shown.encode("utf-8", "replace").decode()
 
 
 def _severity_of(level: int) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from actors.host import Host
 from actors.notices import Notices
+from actors.sentences import paused
 from ahpd.inspection.breaks import Break, said_since
 from ahpd.inspection.subjects import Subject
 from ahpd.inspection.words import brief, how_it_ended
@@ -143,7 +144,7 @@ class Post:
 
     def _say_so(self) -> None:
         if not self._in_debugger:
-            self._notices.say(self.subject.path, sentence(self.subject.path))
+            self._notices.say(self.subject.path, paused(self.subject.path))
 
     def _go_on(self, why: str) -> None:
         if not self._in_debugger:
@@ -216,8 +217,3 @@ class Post:
         if self.holders:
             self.holders.clear()
             self._go_on(f"the actor ended ({why}), and the pause with it")
-
-
-def sentence(path: str) -> str:
-    """What a paused actor's channel says."""
-    return f"Paused by somebody who looks inside (ahpd attach {path})"

@@ -13,7 +13,8 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -24,6 +25,8 @@ from ahpd.resources.jail import Astray, open_real
 
 #: Folders in each other that are watched.
 DEEPEST = 256
+#: What the host has run out of itself; other errors are those of a folder.
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 #: Nanoseconds that the clock of a file system may be behind.
 _BEHIND = 50_000_000
 
@@ -180,7 +183,8 @@ class Tree:
             except (Astray, OSError):
                 continue
             try:
-                self._match(node, fd, changes, since, deep=False)
+                with _passing_over():
+                    self._match(node, fd, changes, since, deep=False)
             finally:
                 os.close(fd)
 
@@ -197,6 +201,8 @@ class Tree:
             if name in node.names:
                 self._remove(node, name, changes)
             return
+        except PermissionError:
+            return  # what is in the folder may be listed, and not looked at
         is_folder = stat.S_ISDIR(info.st_mode)
         known = node.names.get(name)
         if known is None:
@@ -219,7 +225,8 @@ class Tree:
         if own is None:
             return
         try:
-            self._match(child, own, changes, since)
+            with _passing_over():
+                self._match(child, own, changes, since)
         finally:
             os.close(own)
 
@@ -280,7 +287,8 @@ class Tree:
             child = Node(node, name, (info.st_dev, info.st_ino))
             node.children[name] = child
             depth = child.path().count(b"/") + 2
-            self._scan(child, own, changes, depth)
+            with _passing_over():
+                self._scan(child, own, changes, depth)
         finally:
             os.close(own)
 
@@ -324,12 +332,22 @@ class Tree:
             changes.say(path, what)
 
 
+@contextmanager
+def _passing_over() -> Iterator[None]:
+    """A folder below the root that cannot be looked into, whatever it is, is passed over."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _OURS:
+            raise
+
+
 def _open(fd: int, name: bytes) -> int | None:
     """Open a folder in a folder; None when it is none any more, or may not be read."""
     try:
         return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):
+        if error.errno in _OURS:
             raise
         return None
 

@@ -85,7 +85,9 @@ async def _connect_websocket(nursery: trio.Nursery, url: str, limit: int) -> Tra
             raise ConnectFailed(f"there is no host in {url}")
         stream = await trio.open_tcp_stream(host, port)
     except (OSError, ValueError) as error:
-        raise ConnectFailed(f"cannot connect to {url}: {error}") from error
+        # Without the token: what is hidden of one would take the colon along.
+        where = url.partition("?")[0]
+        raise ConnectFailed(f"cannot connect to {where}: {error}") from error
     resource = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     client = WebSocketClient(stream, parts.netloc.rpartition("@")[2], resource, limit)
     nursery.start_soon(client.run)

@@ -52,7 +52,7 @@ async def test_b04_the_root_is_always_spelled_one_way() -> None:
         assert [each["resource"] for each in result["snapshots"]] == [ROOT]
         assert (await ann.subscribe("ahp-root:"))["resource"] == ROOT
         for spelling in ("ahp-root:///", "AHP-ROOT://", "ahp-root:/"):
-            with refused(-32001):
+            with refused(-32008):
                 await ann.subscribe(spelling)
         seq = await ann.dispatch("ahp-root:", {"type": "root/configChanged", "config": {}})
         assert (await answer(ann, seq))["channel"] == ROOT

@@ -56,7 +56,8 @@ def test_everything_served_is_a_request_of_the_protocols() -> None:
 @pytest.mark.parametrize(
     ("channel", "code"),
     [("ahp-session:/no", -32001), ("any:/thing", -32001), ("ahp-chat:/no", -32008),
-     ("ahp-chat://default/zzz", -32008), ("agenthost-terminal:/t", -32008), ("", -32001)],
+     ("ahp-chat://default/zzz", -32008), ("agenthost-terminal:/t", -32008),
+     ("ahp-resource-watch:/no", -32008), ("ahp-changeset:/no", -32008), ("", -32001)],
 )  # fmt: skip
 async def test_r_3_6_what_is_not_there_cannot_be_subscribed(channel: str, code: int) -> None:
     async with running_host() as host:

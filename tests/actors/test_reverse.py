@@ -247,7 +247,7 @@ async def test_a_watch_is_freed_with_its_last_subscriber() -> None:
         assert (await bob.expect("unsubscribe"))["channel"] == W  # it may stop watching
         assert host.ledger.find(W) is None
         assert not host.tables.watchers
-        with refused(-32001):
+        with refused(-32008):
             await ann.subscribe(W)
         await watch(ann, bob)  # the name is free again
 

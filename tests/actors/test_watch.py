@@ -192,7 +192,7 @@ async def test_a_watch_that_fails_too_often_says_so_and_ends(
         assert said["action"]["changes"]["items"] == [{"uri": tmp_path.as_uri(), "type": "updated"}]
         await gone(host, channel, before)
         assert any("failed too often" in record.getMessage() for record in caplog.records)
-        with refused(-32001):
+        with refused(-32008):
             await ann.subscribe(channel)
 
 

@@ -18,6 +18,8 @@ from ahpd.cli.group import run
 from ahpd.cli.inside.commands import COMMANDS, Wrong, find, helped
 from ahpd.cli.inside.console import is_whole, short
 from ahpd.cli.inside.typing import candidates_in
+from ahpd.cli.looking import Look
+from ahpd.daemon.state import StateFolder
 from tests.cli.daemons import WITHIN, Daemon, ended, environment, spawn, start_daemon, stop_daemon
 
 pytestmark = pytest.mark.real_time
@@ -32,10 +34,9 @@ class Chat:
         self.children: list[Any] = []
 
     def seen(self) -> Any:
-        """What `ahpd inspect` says of it."""
-        command = self.daemon.command("inspect", self.path, "--json")
-        done = subprocess.run(command, check=True, capture_output=True, timeout=WITHIN)
-        return json.loads(done.stdout)
+        """What there is to see of it."""
+        with Look(StateFolder(self.daemon.state)) as look:
+            return look.ask("inspect", {"path": self.path})
 
     def piped(self, *lines: str) -> subprocess.CompletedProcess[str]:
         """Commands that come through a pipe."""
@@ -242,6 +243,14 @@ def test_inspect_is_for_people_too(chat: Chat, capsys: pytest.CaptureFixture[str
     assert out.startswith(f"{chat.path}: chat, running, up for ")
     assert "mailbox: nothing waits" in out
     assert '"text": "hang"' in out
+
+
+def test_inspect_is_one_json_object(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    assert chat.daemon.run("inspect", chat.path, "--json") == exits.OK
+    seen = json.loads(capsys.readouterr().out)
+    assert seen["path"] == chat.path
+    assert seen["state"]["activeTurn"]["message"]["text"] == "hang"
+    assert seen["tasks"][0]["frames"]
 
 
 def test_trace_is_a_line_for_each_thing_it_does(chat: Chat) -> None:

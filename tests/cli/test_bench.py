@@ -51,7 +51,8 @@ def test_a_reader_shows_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> Non
     peer.socket, peer.received = here, bytearray()
     with here, there:
         there.sendall(MARK)
-        readers._Counter({"times": False, "count": 1}).read([readers._Reading(peer)])
+        counter = readers._Counter({"times": False, "count": 1, "before_time": ""})
+        counter.read([readers._Reading(peer)])
         assert there.recv(100) == bytes((0x8A, 0x80, 0, 0, 0, 0))  # a masked pong that says nothing
 
 
@@ -95,7 +96,7 @@ def envelope(seq: int, kind: str, **action: JSON) -> JSON:
 
 
 BEGUN = envelope(1, "chat/responsePart", part={"content": MARK.decode()})
-DELTA = envelope(2, "chat/delta", content="b" * 70_000)
+DELTA = envelope(2, "chat/delta", content=MARK.decode() + "b" * 70_000)
 
 
 def test_texts_are_found_among_other_frames() -> None:
@@ -106,7 +107,7 @@ def test_texts_are_found_among_other_frames() -> None:
 
 def test_a_stream_is_taken_apart() -> None:
     sample = verified(stream(BEGUN, {"id": 1, "result": None}, DELTA), 2)
-    assert (sample.messages, sample.size) == (2, len(MARK) + 70_000)
+    assert (sample.messages, sample.size) == (2, 2 * len(MARK) + 70_000)
     assert (sample.first_seq, sample.last_seq) == (1, 2)
 
 

@@ -34,6 +34,16 @@ def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert "wire" in told
 
 
+@pytest.mark.parametrize("of", [[], ["agents"], ["journal"], ["log"], ["wire"]])
+def test_no_command_is_described_by_half_a_sentence(
+    of: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*of, "--help"]) == exits.OK
+    commands = capsys.readouterr().out.split("Commands:")[1].strip().splitlines()
+    assert [line for line in commands if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == exits.OK
     assert __version__ in capsys.readouterr().out

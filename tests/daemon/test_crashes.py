@@ -88,6 +88,25 @@ async def test_a_report_tells_what_a_person_needs_and_no_secret(tmp_path: Path) 
     assert len(text) < 100_000
 
 
+async def test_the_second_report_on_an_actor_has_its_last_messages(tmp_path: Path) -> None:
+    async with crashed_chat() as (host, [first]):
+        write = CrashReports(host.tables, tmp_path / "c", keep=9, redact=Redactor())
+        write.attach(host.system)
+        write(first)
+        ann = host.peers[0]
+        await ann.dispatch(C, {"type": "chat/isReadChanged", "isRead": False})
+        await trio.sleep(3)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rules, "judge", lambda _case, _action: 1 / 0)
+            await ann.dispatch(C, {"type": "chat/isReadChanged", "isRead": True})
+            await trio.sleep(20)
+        write(host.reports[-1] if host.reports[-1].exit else host.reports[-2])
+    _, second = sorted(texts(tmp_path / "c"))
+    assert "ZeroDivisionError" in second
+    assert "   3.000 s before  Dispatch(" in second
+    assert "   0.000 s before  Dispatch(" in second
+
+
 async def test_there_are_never_more_than_so_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,18 @@ from ahpd.daemon import logs
 from ahpd.daemon.config import SUBSYSTEMS, LogConfig
 from ahpd.daemon.errors import ConfigError
 from ahpd.transports.redaction import Redactor
-from supervisors import Crash, Exit, ExitKind, Note, Report
+from supervisors import (
+    Actor,
+    ChildSpec,
+    Crash,
+    Exit,
+    ExitKind,
+    Note,
+    Report,
+    SupervisorSpec,
+    running,
+)
+from supervisors.whereabouts import Whereabouts
 from tests.actors.support import C, room, settled, started
 from tests.daemon.support import SESSION, daemon, peer
 from tests.harness import running_host
@@ -289,3 +300,27 @@ async def test_secrets_of_agents_are_in_nothing_that_is_written(
     assert token.encode() not in written
     joined = [line for line in said if "joined" in line["text"]]
     assert [(line["subsystem"], line["level"]) for line in joined] == [("connections", "debug")]
+
+
+@pytest.mark.real_time
+async def test_a_thread_of_an_actor_says_whose_it_is_and_looks_at_no_tables(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = logs.set_up(LogConfig())
+    looked: list[object] = []
+
+    class Worker(Actor[None]):
+        async def handle(self, message: None) -> None:
+            await trio.to_thread.run_sync(logging.getLogger("ahpd.journal").warning, "there")
+            logging.getLogger("ahpd.journal").warning("here")
+
+    def labels(where: Whereabouts) -> dict[str, str | int]:
+        looked.append(where)
+        return {"turn": "t"}
+
+    async with running(SupervisorSpec([ChildSpec("worker", Worker)])) as system:
+        logs.attach(log, system, labels)
+        await (await system.wait_for("worker")).call(None, within=5)
+    said = [line.partition("WARNING ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["worker: there", "worker: here  [turn=t]"]
+    assert len(looked) == 1

@@ -6,8 +6,9 @@ from typing import Any
 
 import trio
 
-from actors.caretaker import Caretaker, sentence
+from actors.caretaker import Caretaker
 from actors.connection import serve_connection
+from actors.sentences import set_aside as sentence
 from actors.tree import make_host, tree
 from ahpd.agents.builtin import BUILTIN
 from ahpd.agents.scripted import ScriptedAgent

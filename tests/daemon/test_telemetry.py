@@ -88,13 +88,15 @@ async def test_log_records_say_whose_they_are_and_hold_no_secret() -> None:
         logging.getLogger("ahpd.agents.acp").info("a s3cr3t-value \ud800", extra=facts)
         logging.getLogger("ahpd.agents.acp").debug("not this")
         logging.getLogger("ahpd.telemetry").warning("nor this")
+        logging.getLogger("ahpd.journal").warning("x" * 20_000)
         try:
             raise KeyError("s3cr3t-value")
         except KeyError:
             logging.getLogger("ahpd.tree").exception("bad")
         source.listen(None, got.append)
         logging.getLogger("ahpd.tree").error("nor this")
-    first, second = got
+    first, long, second = got
+    assert long.text == "x" * 16_384 + "…"
     assert (first.severity, first.band, first.scope) == (9, "info", "agents.acp")
     assert first.text == "a *** ?"
     assert first.attributes == {

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
 from actors.connection import Connection
+from actors.sentences import paused as sentence
 from ahpd.agents.events import ActivityChanged, Done, TextChunk, ToolReady, ToolStarted
 from ahpd.inspection import service, views
-from ahpd.inspection.post import sentence
 from ahpd.inspection.service import Inspector
 from supervisors import sys
 from tests.actors.support import (
@@ -27,7 +28,16 @@ from tests.actors.support import (
     started,
     types,
 )
-from tests.harness import Puppet, PuppetAgent, RawPeer, RunningHost, differences, running_host
+from tests.harness import (
+    FileMedium,
+    Medium,
+    Puppet,
+    PuppetAgent,
+    RawPeer,
+    RunningHost,
+    differences,
+    running_host,
+)
 from tests.inspection.support import Looker, NotDone, inspector_of, looking
 
 
@@ -58,10 +68,10 @@ class Scene:
 
 
 @asynccontextmanager
-async def staged() -> AsyncIterator[Scene]:
+async def staged(journal: Medium | None = None) -> AsyncIterator[Scene]:
     """A scene for the length of the block."""
     agent = PuppetAgent()
-    async with running_host(agent, crashes=["session/"]) as host:
+    async with running_host(agent, crashes=["session/"], journal=journal) as host:
         ann = await room(host)
         await ann.dispatch(C, started("t1"))
         puppet = await at_work(agent, "t1")
@@ -401,3 +411,20 @@ async def test_a_connection_without_a_channel_is_looked_at_too() -> None:
         assert seen["state"]["client_id"] == "ann"
         assert seen["mailbox"]["count"] == 0
         await it.finish()
+
+
+async def test_a_host_that_was_killed_meanwhile_takes_back_that_it_is_paused(
+    tmp_path: Path,
+) -> None:
+    async with staged(FileMedium(tmp_path / "j.db")) as it:
+        it.puppet.end(Done())
+        await ending(it.ann, "t1")
+        await it.me.ask("pause")
+        await trio.sleep(1)  # it is kept, and said
+        assert it.state.activity == sentence(it.path)
+        await it.host.restart()
+        await trio.sleep(5)
+        assert it.state.activity is None
+        assert channel_of(it.host, S).state.activity is None
+        async with it.host.client("laptop", subscriptions=(S, C)) as laptop:
+            assert differences(laptop, it.host) == []

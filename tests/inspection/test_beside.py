@@ -7,9 +7,9 @@ from collections import defaultdict
 import pytest
 import trio
 
+from actors.sentences import paused as sentence
 from ahpd.agents.script import parse_script
 from ahpd.agents.scripted import ScriptedAgent
-from ahpd.inspection.post import sentence
 from ahpd.protocol.jsontext import loads
 from ahpd.protocol.uris import URI, default_chat
 from ahpd.transports.port import TransportClosed

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
+from actors.sentences import paused as sentence
 from ahpd.agents.events import ActivityChanged, Done, TextChunk
-from ahpd.inspection.post import sentence
 from supervisors import sys
 from tests.actors.support import C, at_work, channel_of, ending, room, settled, started
 from tests.harness import PuppetAgent, differences, running_host
@@ -167,7 +167,7 @@ async def test_nobody_stands_in_the_shared_tables() -> None:
     [
         ("interact", "not here"), ("run", "not here"), ("restart", "not here"),
         ("debug 1", "not here"), ("help pdb", "Debugger"), ("p nonsense", "NameError"),
-        ("nonsense(", "SyntaxError"), ("1/0", "ZeroDivisionError"), ("print(1 + 1)", "2\n"),
+        ("nonsense)", "SyntaxError"), ("1/0", "ZeroDivisionError"), ("print(1 + 1)", "2\n"),
     ],
 )  # fmt: skip
 async def test_what_is_typed_wrong_or_not_for_afar_is_told(line: str, said: str) -> None:

@@ -127,7 +127,10 @@ async def test_what_the_host_does_for_it(agent: AcpAgent, tmp_path: Path) -> Non
         assert texts(done) == "Hello from node. ran: hi 1"
         (call,) = calls(done)
         (shown,) = call["content"]
-        assert (shown["type"], shown["result"]) == ("terminal", {"exitCode": 0})
+        assert (shown["type"], shown["result"]) == (
+            "terminal",
+            {"exitCode": 0, "preview": "hi 1\n"},
+        )
         assert state(host, shown["resource"])["lifecycle"]["status"] == "exited"
 
 

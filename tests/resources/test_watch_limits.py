@@ -123,6 +123,15 @@ def host_by(start: list[str], folder: Path, wire: Connection) -> Iterator[Limite
             process.kill()
 
 
+def by_a_person() -> list[str]:
+    """What starts a host that may not read everything."""
+    if os.geteuid():
+        return ["env"]
+    if shutil.which("setpriv") is None:
+        pytest.skip("there is no setpriv")
+    return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+
+
 def test_the_kernels_limits_are_told_and_leave_nothing_behind(
     tmp_path: Path, wire: Wiretap
 ) -> None:
@@ -184,14 +193,9 @@ def test_a_folder_above_that_may_not_be_read_does_not_keep_a_target_from_being_w
     above = tmp_path / "above"
     root = above / "w"
     root.mkdir(parents=True)
-    start = ["env"]
-    if os.geteuid() == 0:  # who may read everything
-        start = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
-        if shutil.which("setpriv") is None:
-            pytest.skip("there is no setpriv")
     above.chmod(0o311)
     try:
-        with host_by(start, root, wire.connection()) as host:
+        with host_by(by_a_person(), root, wire.connection()) as host:
             asked = host.ask("createResourceWatch", uri=root.as_uri(), recursive=True)
             host.ask("subscribe", channel=asked["result"]["channel"])
             (root / "a").touch()
@@ -202,3 +206,36 @@ def test_a_folder_above_that_may_not_be_read_does_not_keep_a_target_from_being_w
             host.until_told(root.as_uri(), f"{root.as_uri()}/a")
     finally:
         above.chmod(0o700)
+
+
+def test_folders_that_may_not_be_looked_into_are_passed_over(tmp_path: Path, wire: Wiretap) -> None:
+    root = tmp_path / "w"
+    listed = root / "listed"  # and what is in it may not be looked at
+    for folder in (listed / "in", root / "closed", root / "open"):
+        folder.mkdir(parents=True)
+    listed.chmod(0o400)
+    (root / "closed").chmod(0)
+    try:
+        with host_by(by_a_person(), root, wire.connection()) as host:
+            asked = host.ask("createResourceWatch", uri=root.as_uri(), recursive=True)
+            host.ask("subscribe", channel=asked["result"]["channel"])
+            (root / "open/a").touch()
+            host.until_told(f"{root.as_uri()}/open/a")
+            listed.chmod(0o700)
+            (listed / "b").touch()
+            host.until_told(f"{root.as_uri()}/listed/b")
+            (listed / "b").write_text("more")
+            listed.chmod(0o400)
+            (root / "open/c").touch()
+            host.until_told(f"{root.as_uri()}/open/c")
+            listed.chmod(0o700)
+            (root / "closed").chmod(0o700)
+            (listed / "d").touch()
+            (root / "closed/e").touch()
+            host.until_told(f"{root.as_uri()}/listed/d", f"{root.as_uri()}/closed/e")
+            host.process.stdin.close()  # type: ignore[union-attr]
+            assert host.process.stderr is not None
+            assert host.process.stderr.read() == b"", "nothing failed over it"
+    finally:
+        listed.chmod(0o700)
+        (root / "closed").chmod(0o700)

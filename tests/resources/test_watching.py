@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import resource
@@ -18,7 +19,7 @@ import trio
 
 from ahpd.protocol.resources import CreateResourceWatchParams, GlobPatterns
 from ahpd.protocol.uris import URI
-from ahpd.resources import inotify, watching
+from ahpd.resources import inotify, tree, watching
 from ahpd.resources.files import FileResources
 from ahpd.resources.port import Served
 from tests.resources.support import fails
@@ -350,6 +351,27 @@ async def test_r_14_6_globs(tmp_path: Path) -> None:
     with fails(-32602, "glob"):
         async with looking(tmp_path, excludes=["{a"]):
             pass
+
+
+async def test_a_folder_that_cannot_be_listed_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bad", "good"):
+        (tmp_path / name).mkdir()
+    bad, names = (tmp_path / "bad").stat().st_ino, tree._names
+
+    def failing(fd: int) -> dict[bytes, bool]:
+        if os.fstat(fd).st_ino == bad:
+            raise OSError(errno.EIO, "as file systems of other machines do")
+        return names(fd)
+
+    monkeypatch.setattr(tree, "_names", failing)
+    async with looking(tmp_path, recursive=True) as eye:
+        (tmp_path / "good/a").touch()
+        await eye.says_only(("good/a", "added"))
+        eye.watch.doubt()  # then all of it is looked at
+        (tmp_path / "good/b").touch()
+        await eye.says(("good/b", "added"))
 
 
 async def test_links_are_not_followed_and_names_are_exact(tmp_path: Path) -> None:

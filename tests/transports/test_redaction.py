@@ -75,3 +75,20 @@ def test_which_variables_may_be_secrets() -> None:
     telling = ["sk-1", "correcthorsebattery", "p1", "a:b"]
     assert secrets_in(environment, ours=False) == telling
     assert secrets_in(environment, ours=True) == [*telling, "x" * redaction.LONG_VALUE]
+
+
+def test_no_rule_is_missed_by_the_look_ahead() -> None:
+    """Whatever a rule finds, in any case, holds one of the hints."""
+    text_hint, json_hint = redaction._hints()
+    words = (
+        *("token", "secret", "password", "passphrase", "apikey", "api-key", "credential"),
+        *("authorization", "credentials", "cookie", "private_key", "privatekey"),
+    )
+    for word in words:
+        for name in (word, word.upper(), "my" + word.title()):
+            assert Redactor()(f"{name}: 'x y'") == f"{name}: '***'"
+            assert Redactor().json(dumps({name: "x"})) == dumps({name: "***"})
+    for text in ("tkn=a", "TKN%3Da", "Bearer a", "BEARER a", "A_KEY=a", "?token=a"):
+        assert Redactor()(text) != text
+        assert text_hint.search(text) is not None
+        assert json_hint.search(text.encode()) is not None

@@ -104,7 +104,7 @@ class AcpAgent(Discreet, frozen=True, eq=False):
             models=(),
             capabilities=AgentCapabilities(
                 multiple_chats=MultipleChatsCapability(
-                    fork=True if able is not None and able.forks else None
+                    fork=True if able is not None and able.forks else None, side_chat=True
                 )
             ),
             protected_resources=self._resources or None,

@@ -28,7 +28,7 @@ from ahpd.agents.acp.contents import block_text
 from ahpd.agents.acp.handshake import Abilities, Begun, NotTakenUp, Where
 from ahpd.agents.acp.mapping import Updates
 from ahpd.agents.acp.process import AgentGone, AgentProcess
-from ahpd.agents.acp.prompting import blocks
+from ahpd.agents.acp.prompting import Before, blocks
 from ahpd.agents.acp.rpc import AUTH_REQUIRED, Answered, Asked, Link, RpcFault
 from ahpd.agents.acp.servers import for_agent
 from ahpd.agents.acp.services import Services
@@ -54,7 +54,6 @@ from ahpd.agents.port import (
     ServerRequest,
     SignInNeeded,
 )
-from ahpd.protocol.chat import Turn as ChatTurn
 from ahpd.protocol.customizations import CustomizationEnablement
 from ahpd.protocol.messages import Message
 from ahpd.protocol.model import JSON, Object
@@ -124,7 +123,7 @@ class AcpBackend:
         self._wanted = request.conversation
         self._parent = request.parent
         #: What a new conversation begins with, as text: what a fork has in common with another.
-        self._preface: Sequence[ChatTurn] = request.history
+        self._before = Before(request.history, request.context, request.selection)
         self._link = Link(process, self)
         self._asks = Asks(self._link)
         commands = request.commands if agent.options.terminals else None
@@ -190,7 +189,7 @@ class AcpBackend:
         if begun is None:
             begun = await handshake.new(self._link, self._able, self._where)
         else:
-            self._preface = ()
+            self._before = Before()
         self._session = begun.session
         learned.begun.add(begun.session)
         self._heard_at = trio.current_time()
@@ -402,10 +401,10 @@ class AcpBackend:
             turn.is_over = True
             turn.ring()
 
-        said = blocks(prompt, self._able.prompts, self._preface)
+        said = blocks(prompt, self._able.prompts, self._before)
         self._link.call("session/prompt", {"sessionId": self._session, "prompt": said}, answered)
         turn.prompted = True
-        self._preface = ()
+        self._before = Before()
 
     def _first_words(self) -> Sequence[Event]:
         """What the host has to know with the first thing that the agent says in a conversation.

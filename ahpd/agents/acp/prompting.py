@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from ahpd.agents.port import Attached, Prompt, Ran, Remarks, Transcript
 from ahpd.protocol.chat import MarkdownResponsePart, Turn
 from ahpd.protocol.common import StringOrMarkdown
@@ -20,11 +22,35 @@ from ahpd.protocol.messages import (
 Block: TypeAlias = dict[str, Any]
 
 
-def blocks(prompt: Prompt, takes: dict[str, Any], before: Sequence[Turn] = ()) -> list[Block]:
+class Before(Struct, frozen=True):
+    """What an agent is to know with the first message of a conversation that it begins anew.
+
+    `history` was said in it before; `context` in another one, of which `selection` is the part that
+    this one is about.
+    """
+
+    history: Sequence[Turn] = ()
+    context: Sequence[Turn] = ()
+    selection: str | None = None
+
+    def texts(self) -> Iterator[str]:
+        """For the agent to read."""
+        if self.context:
+            yield f"For your information, another conversation:\n{_transcript(self.context)}"
+        if self.selection is not None:
+            yield f"This conversation is about this part of it:\n{self.selection}"
+        if self.history:
+            yield f"What was said in this conversation before:\n{_transcript(self.history)}"
+
+
+_NOTHING = Before()
+
+
+def blocks(prompt: Prompt, takes: dict[str, Any], before: Before = _NOTHING) -> list[Block]:
     """The prompt's blocks; `takes` are the agent's `promptCapabilities`.
 
-    `before` is what was said before in a conversation that the agent does not have. What it does
-    not take is given as text where that can be, and is named where not.
+    `before` comes with the first. What the agent does not take is given as text where that can be,
+    and is named where not.
     """
     found = [_text(prompt.message.text)]
     for each in prompt.message.attachments or ():
@@ -37,8 +63,7 @@ def blocks(prompt: Prompt, takes: dict[str, Any], before: Sequence[Turn] = ()) -
                 found.append(_link(each))
             case _:
                 pass
-    if before:
-        found.append(_text(f"What was said in this conversation before:\n{_transcript(before)}"))
+    found += map(_text, before.texts())
     found += [_text(_attached(each)) for each in prompt.attached]
     found += [_text(_ran(each)) for each in prompt.ran]
     return found

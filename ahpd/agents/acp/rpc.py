@@ -259,21 +259,23 @@ class Link:
             self._listener.asked(Asked(message["id"], method, params))
         elif isinstance(method, str):
             self._listener.heard(method, params)
-        elif "result" in message or "error" in message:
-            self._answered(message)
+        elif "result" in message or "error" in message or self._is_awaited(message.get("id")):
+            self._answered(message)  # JavaScript leaves out a result that is undefined
         else:
             self._note_noise(line)
             return
         self._noise = 0
 
     def _answered(self, message: dict[str, Any]) -> None:
-        number, error = message.get("id"), message.get("error")
-        known = isinstance(number, int) and not isinstance(number, bool)
-        then = self._pending.pop(int(number), None) if known and number is not None else None
+        number, error = _number(message.get("id")), message.get("error")
+        then = None if number is None else self._pending.pop(number, None)
         if then is None:
             _log.debug("agent %d: a response to nothing: %.200r", self.process.pid, message)
             return
         then(Answered(message.get("result"), None if error is None else _fault(error)))
+
+    def _is_awaited(self, id: JSON) -> bool:
+        return _number(id) in self._pending
 
     def _note_noise(self, line: bytes) -> None:
         self._noise += 1
@@ -305,6 +307,15 @@ class Link:
             told = f"the agent ended with exit code {code}"
         said = self.process.tail() or "\n".join(self._noises)
         return f"{told}; it said last:\n{said}" if said else told
+
+
+def _number(id: JSON) -> int | None:
+    """The number of a request of ours in a response, which may come back as another type."""
+    if isinstance(id, float) and id.is_integer():
+        return int(id)
+    if isinstance(id, str) and id.isascii() and id.isdecimal() and len(id) < 20:
+        return int(id)
+    return id if isinstance(id, int) and not isinstance(id, bool) else None
 
 
 def _fault(error: JSON) -> RpcFault:

@@ -31,6 +31,8 @@ CANCELLED = -32800
 
 #: Requests of one agent's that may be at work at a time; waiting for a command's end is one too.
 MOST = 256
+#: Commands that were let go of and may still be shown.
+RELEASED = 100
 #: Bytes of a command's output that are kept with the call that shows its terminal.
 PREVIEW = 16 * 1024
 #: Seconds that ending all commands may take when the agent is let go of.
@@ -66,8 +68,8 @@ class Services:
         self._files = files
         self._commands = commands
         self._running: dict[str, _Command] = {}
-        #: Terminals that a tool call may still show.
-        self._known: dict[str, RunningCommand] = {}
+        #: Those that the agent let go of, as a tool call may still show them.
+        self._released: dict[str, ToolResultContent] = {}
         self._made = 0
         self._at_work: dict[int, tuple[JSON, trio.CancelScope]] = {}
         self._requests = 0
@@ -141,10 +143,10 @@ class Services:
 
     def shown(self, terminal_id: str) -> ToolResultContent | None:
         """A terminal as the content of a tool call; None when there is none of that id."""
-        running = self._known.get(terminal_id)
-        if running is None:
-            return None
-        result = None
+        found = self._running.get(terminal_id)
+        if found is None:
+            return self._released.get(terminal_id)
+        running, result = found.running, None
         if running.over is not None:
             code = running.over.exit_code
             preview, cut = kept(running.output(), PREVIEW)
@@ -180,7 +182,6 @@ class Services:
         self._made += 1
         terminal_id = f"term-{self._made}"
         self._running[terminal_id] = _Command(running, None if limit is None else int(limit))
-        self._known[terminal_id] = running
         return {"terminalId": terminal_id}
 
     def _found(self, params: dict[str, Any]) -> _Command:
@@ -209,9 +210,14 @@ class Services:
         return {}
 
     async def _release(self, params: dict[str, Any]) -> JSON:
-        found = self._found(params)
-        del self._running[params["terminalId"]]
+        found, terminal_id = self._found(params), str(params["terminalId"])
         await found.running.end()
+        shown = self.shown(terminal_id)
+        self._running.pop(terminal_id, None)
+        if shown is not None:
+            self._released[terminal_id] = shown
+            for old in list(self._released)[:-RELEASED]:
+                del self._released[old]
         return {}
 
     # ---- files -------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _RATE = 12
 
 
-@click.command("demo")
+@click.command("demo", short_help="See a host at work, with two screens on one session.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--crash", is_flag=True, help="Kill the host's process in mid-turn instead.")
 def command(*, as_json: bool, crash: bool) -> int:

@@ -153,13 +153,20 @@ def answering(*said: Say, stop: str = "end_turn", able: Any = None, new: Any = N
     return script
 
 
+#: The process of the last conversation, for tests of those that do not begin.
+LAST: list[InMemory] = []
+
+
 @asynccontextmanager
-async def talk(script: Script, conversation: str | None = None) -> AsyncIterator[Talk]:
+async def talk(
+    script: Script, conversation: str | None = None, config: Any = None
+) -> AsyncIterator[Talk]:
     """A conversation with an agent, for the length of the block. Raises `AgentFailed`."""
     process: Any = InMemory(script)
+    LAST[:] = [process]
     request = OpenRequest(URI("mem:/s"), URI("ahp-chat:/c"), conversation=conversation)
     backend = AcpBackend(AcpAgent("mem", ("mem",)), process, request, Where("/work"))
-    await backend.begin(Grant(), {})
+    await backend.begin(Grant(), config or {})
     made = Talk(backend, process, Screen(), [])
 
     async def aside() -> None:
@@ -177,4 +184,15 @@ async def talk(script: Script, conversation: str | None = None) -> AsyncIterator
     await backend.close()
 
 
-__all__ = ["Event", "InMemory", "Say", "Talk", "answering", "frame", "talk", "text", "update"]
+__all__ = [
+    "LAST",
+    "Event",
+    "InMemory",
+    "Say",
+    "Talk",
+    "answering",
+    "frame",
+    "talk",
+    "text",
+    "update",
+]

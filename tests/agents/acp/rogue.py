@@ -390,8 +390,8 @@ def runs_a_command() -> None:
     over = wants("terminal/wait_for_exit", terminalId=one)
     output = wants("terminal/output", terminalId=one)
     content = [{"type": "terminal", "terminalId": one}]
-    call("tool_call_update", "t1", status="completed", content=content)
     wants("terminal/release", terminalId=one)
+    call("tool_call_update", "t1", status="completed", content=content)
     gone = wants("terminal/output", terminalId=one)
     say(json.dumps([over, output, gone]))
 

@@ -62,6 +62,24 @@ async def test_a_part_of_one_or_one_that_fails_is_told_as_text(tmp_path: Path) -
         assert "one\n\ntwo" in sent(tmp_path, "session/prompt")[-1]["prompt"][1]["text"]
 
 
+async def test_a_side_chat_is_told_of_the_other(tmp_path: Path) -> None:
+    async with session(rogue(tmp_path, name="puppet"), tmp_path) as (host, ann):
+        await turn(ann, host, "t1", "hello")
+        source = {"kind": "sideChat", "chat": C, "turnId": "t1", "selection": {"text": "you"}}
+        await ann.request("createChat", channel=S, chat="ahp-chat:/side", source=source)
+        await ann.subscribe("ahp-chat:/side")
+        for turn_id in ("t2", "t3"):
+            await turn(ann, host, turn_id, "hello", "ahp-chat:/side")
+        first, second = (each["prompt"] for each in sent(tmp_path, "session/prompt")[1:])
+        assert [each["text"] for each in first] == [
+            "hello",
+            f"For your information, another conversation:\nUser: hello\nAgent: {HELLO}",
+            "This conversation is about this part of it:\nyou",
+        ]
+        assert [each["text"] for each in second] == ["hello"]
+        assert len(state(host, "ahp-chat:/side")["turns"]) == 2
+
+
 async def test_an_agent_that_cannot_copy_is_not_asked_to(tmp_path: Path) -> None:
     async with session(rogue(tmp_path, name="puppet"), tmp_path) as (host, ann):
         await turn(ann, host, "t1", "hello")

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from ahpd.agents import events as ev
-from ahpd.agents.acp import rpc
+from ahpd.agents.acp import backend, rpc
 from ahpd.agents.acp.handshake import Abilities, failed
 from ahpd.agents.acp.process import AgentGone
 from ahpd.agents.acp.rpc import RpcFault
@@ -17,7 +17,7 @@ from ahpd.agents.acp.signin import Method
 from ahpd.agents.events import Done, Failed, Stopped
 from ahpd.agents.port import AgentFailed, Permission, SignInNeeded
 from ahpd.protocol.tools import ToolResultTextContent
-from tests.agents.acp.memory import Say, Script, Talk, answering, frame, talk, text, update
+from tests.agents.acp.memory import LAST, Say, Script, Talk, answering, frame, talk, text, update
 from tests.agents.support import Screen, prompt
 
 OPTIONS = [
@@ -431,6 +431,39 @@ async def test_what_comes_early_late_and_of_others_is_put_where_it_belongs() -> 
         assert it.beside.events[1:] == [ev.TitleProposed("Named")], "the same commands are no news"
         _, screen = await it.turn()
         assert ev.SystemNotice("Said between turns: between") in screen.events
+
+
+# ---- what the host gives up, and puts away ------------------------------------------------------
+
+
+async def test_a_request_that_is_given_up_is_taken_back() -> None:
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask"}, {"id": "code"}]}
+    script = answering(new={"sessionId": "s1", "modes": modes})
+    with pytest.raises(AgentFailed, match="did not answer session/set_mode in 20 s"):
+        async with talk(script, config={"mode": "code"}) as it:
+            pytest.fail(f"it has begun: {it}")
+    sent = LAST[-1].sent
+    (wanted,) = [each for each in sent if each.get("method") == "session/set_mode"]
+    (back,) = [each for each in sent if each.get("method") == "$/cancel_request"]
+    assert back["params"] == {"requestId": wanted["id"]}
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_conversation_is_closed_before_the_input_ends(answers: bool) -> None:
+    able: Any = {"agentCapabilities": {"sessionCapabilities": {"close": {}}}}
+
+    def script(message: dict[str, Any]) -> Iterable[Say]:
+        if message.get("method") == "session/close" and answers:
+            yield frame(id=message["id"], result={})
+        else:
+            yield from answering(able=able)(message)
+
+    async with talk(script) as it:
+        await it.turn()
+        begun = trio.current_time()
+    (close,) = it.asked("session/close")
+    assert close["params"] == {"sessionId": "s1"}
+    assert trio.current_time() - begun == (0.0 if answers else backend.CLOSE_WITHIN)
 
 
 # ---- the end (ACP 3; B19) -----------------------------------------------------------------------

@@ -11,9 +11,10 @@ from msgspec import structs
 
 from ahpd.agents.acp.agent import Options
 from ahpd.agents.acp.services import kept
+from ahpd.protocol.uris import ROOT
 from ahpd.resources.files import FileResources
 from ahpd.terminals.pty import PtyTerminals
-from tests.actors.support import S
+from tests.actors.support import C, S, actions
 from tests.agents.acp.support import rogue
 from tests.agents.acp.test_on_a_host import calls, session, state, texts, turn, until
 
@@ -51,7 +52,15 @@ async def test_commands_run_on_terminals_of_the_session(tmp_path: Path) -> None:
         terminal = state(host, shown["resource"])
         assert "hello w\u00f6rld" in json.dumps(terminal["content"], ensure_ascii=False)
         assert terminal["lifecycle"] == {"status": "exited", "exitCode": 3}
-        assert terminal["claim"]["session"] == S
+        own = {"kind": "session", "session": S, "chat": C}
+        assert terminal["claim"] == own, "the call is over"
+        listed = [
+            row["claim"]
+            for action in actions(ann, ROOT)
+            if action["type"] == "root/terminalsChanged"
+            for row in action["terminals"]
+        ]
+        assert {**own, "turnId": "t1", "toolCallId": "t1"} in listed
 
         assert said(await turn(ann, host, "t2", "kill")) == [-32800, None, True]
         wrong = [-32602, -32602, -32602, -32602, -32002, -32002]
