@@ -167,7 +167,7 @@ async def test_nobody_stands_in_the_shared_tables() -> None:
     [
         ("interact", "not here"), ("run", "not here"), ("restart", "not here"),
         ("debug 1", "not here"), ("help pdb", "Debugger"), ("p nonsense", "NameError"),
-        ("nonsense(", "SyntaxError"), ("1/0", "ZeroDivisionError"), ("print(1 + 1)", "2\n"),
+        ("nonsense)", "SyntaxError"), ("1/0", "ZeroDivisionError"), ("print(1 + 1)", "2\n"),
     ],
 )  # fmt: skip
 async def test_what_is_typed_wrong_or_not_for_afar_is_told(line: str, said: str) -> None:

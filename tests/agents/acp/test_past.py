@@ -112,6 +112,25 @@ async def test_a_conversation_of_a_chat_is_no_row_of_its_own(
         assert row_uri("puppet", "rogue-1") not in await listed(bob)
 
 
+async def test_one_that_was_opened_is_kept_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "said").write_text("First\n")
+    agent = rogue(tmp_path, "lists", "loads", "at-once")
+    async with running_host(agent, journal=FileMedium(tmp_path / "journal.db")) as host:
+        ann = await root(host)
+        await look(ann)
+        before = (await ann.subscribe(default_chat(OLD)))["state"]["turns"]
+        await host.stop()
+        await host.start()
+        bob = await root(host, "bob")
+        assert (await listed(bob))[OLD]["title"] == "Old"
+        assert (await bob.subscribe(default_chat(OLD)))["state"]["turns"] == before
+        assert len(before) == 1
+        assert log(tmp_path).count("session/load") == 1, "it is the host's own now"
+        done = await turn(bob, host, "t2", "hello", default_chat(OLD))
+        assert texts(done) == "Hello\u2028you\u0085."
+        assert OLD not in host.tables.past
+
+
 async def test_what_does_not_answer_takes_nothing_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
