@@ -280,6 +280,16 @@ class OneTurn:
             self._decide(call)
         elif call.status != "streaming":
             self._out.item(f"* {line(call.display_name)}: {what.words}", fg="cyan")
+            if self._is_command and call.status == "completed":
+                self._out.say(_printed(call), 0)
+                self._out.item(line(plain(call.past_tense_message)), dim=True)
+
+    @property
+    def _is_command(self) -> bool:
+        """Whether the host runs the prompt itself: then what that printed is the answer."""
+        host = self._client.host
+        prefix = host.terminal_command_prefix if host is not None else None
+        return bool(prefix) and self._prompt.startswith(prefix or "")
 
     def _decide(self, call: Waiting) -> None:
         if self._yes:
@@ -334,7 +344,7 @@ class OneTurn:
 
     def _report(self, turn: Turn) -> int:
         if self._as_json:
-            self._print_json(_as_json(turn))
+            self._print_json(_as_json(turn, is_command=self._is_command))
         else:
             took = "" if turn.duration is None else f" in {turn.duration / 1000:.1f} s"
             self._out.item(f"{words.ENDINGS.get(turn.state, turn.state)}{took}", dim=True)
@@ -345,15 +355,20 @@ class OneTurn:
         click.echo(json.dumps({**names, **value}))
 
 
-def _as_json(turn: Turn) -> dict[str, Any]:
+def _printed(call: Any) -> str:
+    """What a command printed, or its end."""
+    results = (getattr(each, "result", None) for each in getattr(call, "content", None) or ())
+    return "".join(each.preview or "" for each in results if each is not None)
+
+
+def _as_json(turn: Turn, *, is_command: bool) -> dict[str, Any]:
     parts = turn.response_parts
     calls = [part.tool_call for part in parts if isinstance(part, ToolCallResponsePart)]
     errors = [part.error for part in parts if isinstance(part, ErrorResponsePart)]
+    said = (str(part.content) for part in parts if isinstance(part, MarkdownResponsePart))
     return {
         "state": turn.state,
-        "text": "".join(
-            str(part.content) for part in parts if isinstance(part, MarkdownResponsePart)
-        ),
+        "text": "".join(map(_printed, calls) if is_command else said),
         "tools": [
             {
                 "name": getattr(call, "tool_name", None),

@@ -19,6 +19,7 @@ import click
 from ahpd.cli import exits
 from ahpd.cli.group import Unusable
 from ahpd.cli.reach import Refused, Target, Unreachable, connector, reaching
+from ahpd.cli.replayed import without_questions
 from ahpd.cli.running import Running, run
 from ahpd.cli.shown import line
 
@@ -123,7 +124,7 @@ class _Attached:
         except (ConnectionLost, RequestTimeout, TransportClosed) as error:
             raise Unreachable(f"the daemon cannot be reached: {error}") from error
         said, code = self._end or ("", exits.OK)
-        click.echo(line(said), err=True)
+        click.echo(f"\r\n{line(said)}", err=True)
         return code
 
     async def _connect(self, begin: str, *, is_new: bool = False) -> None:
@@ -159,7 +160,8 @@ class _Attached:
             if "lifecycle" in state:  # here, so that what comes next is shown next
                 parts = state["content"]
                 text = "".join(part.get("value") or part.get("output") or "" for part in parts)
-                self._put.send_nowait(begin + text)
+                # Of a new one the first to hear it answers what its shell asks.
+                self._put.send_nowait(begin + (text if is_new else without_questions(text)))
             return state
 
         params = {"channel": self._uri}

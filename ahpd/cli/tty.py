@@ -12,11 +12,12 @@ import trio
 
 IN, OUT = 0, 1
 
-#: What ends the modes that a program may have left: the other screen, a hidden cursor, colours, a
-#: scroll region, keys and mice that say more, bracketed paste.
+#: What ends the modes that a program may have left: the other screen, a scroll region, a hidden or
+#: odd cursor, colours, line drawing, keys, mice and windows that say more, bracketed paste. The
+#: first two move the cursor, which is why it is saved before each and put back after it.
 _SANE = (
-    "\x1b[?1049l\x1b[?25h\x1b[0m\x1b[r\x1b[?1l\x1b>\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l"
-    "\x1b[?2004l\x1b[>4;0m"
+    "\x1b7\x1b[?1049l\x1b7\x1b[r\x1b8\x1b[?25h\x1b[0 q\x1b[0m\x1b(B\x0f\x1b[?7h\x1b[?1l\x1b>"
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[>4;0m"
 )
 #: What makes it sane and empty, for a screen that is drawn anew.
 ANEW = f"{_SANE}\x1b[H\x1b[2J"

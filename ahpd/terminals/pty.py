@@ -186,6 +186,14 @@ def _know_utf8(slave: int) -> None:
         termios.tcsetattr(slave, termios.TCSANOW, modes)
 
 
+def _gives_keys(master: int) -> bool:
+    """Whether what is typed comes key by key, and not by the line."""
+    try:
+        return not termios.tcgetattr(master)[3] & termios.ICANON
+    except termios.error:
+        return False
+
+
 def _is_here(host: str) -> bool:
     return host in ("", "localhost") or host == socket.gethostname()
 
@@ -380,9 +388,10 @@ class PtyTerminal:
     async def is_reading(self) -> bool:
         """See the port."""
         await trio.lowlevel.checkpoint()
-        if self._ended is not None:
+        if self._ended is not None or self._master is None:
             return False
-        return await self._in_thread(partial(sessions.is_reading, self._process.pid))
+        look = partial(sessions.is_reading, self._process.pid, keys=_gives_keys(self._master))
+        return await self._in_thread(look)
 
     async def close(self) -> None:
         """See the port."""

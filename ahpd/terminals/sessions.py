@@ -47,12 +47,24 @@ def _stat(name: str) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
-#: The number of the system call `read`, by the machine.
+#: The numbers of the system call `read`, by the machine, and of those that wait for any of several
+#: files: poll, select, epoll_wait, pselect6, ppoll, epoll_pwait, epoll_pwait2.
 _READ = {"x86_64": "0", "aarch64": "63", "riscv64": "63"}
+_GENERIC = frozenset(("22", "72", "73", "441"))
+_WAIT = {
+    "x86_64": frozenset(("7", "23", "232", "270", "271", "281", "441")),
+    "aarch64": _GENERIC,
+    "riscv64": _GENERIC,
+}
 
 
-def is_reading(session: int) -> bool:
-    """Whether a process that is in front on this session's terminal waits to read from it."""
+def is_reading(session: int, *, keys: bool) -> bool:
+    """Whether a process that is in front on this session's terminal waits to read from it.
+
+    `keys`: the terminal gives it keys, not lines, as editors of lines have it. Then it does too
+    when it waits for anything at all: most of them wait for the terminal and for more at once.
+    """
+    machine = os.uname().machine
     leader = _stat(str(session))
     if leader is None:
         return False
@@ -61,7 +73,11 @@ def is_reading(session: int) -> bool:
         fields = _stat(str(member.pid))
         if fields is not None and fields[2] == front and fields[4] == terminal:
             call = _call(member.pid)
-            if call is not None and call[0] == _READ.get(os.uname().machine) and _is_tty(*call[1:]):
+            if call is None:
+                continue
+            if keys and call[0] in _WAIT.get(machine, ()):
+                return True
+            if call[0] == _READ.get(machine) and _is_tty(*call[1:]):
                 return True
     return False
 

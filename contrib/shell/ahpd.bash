@@ -73,13 +73,18 @@ if [ -n "${AHPD_SHELL_NONCE:-}" ] &&
             __ahpd_ran=0
         fi
         __ahpd_past=$(HISTTIMEFORMAT='' builtin history 1 2>/dev/null)
+        case ${PS0-} in
+            *__ahpd_began*) ;;
+            *) PS0=$__ahpd_ps0${PS0-} ;;  # somebody set it, or read ~/.bashrc again
+        esac
         __ahpd_quoted "$PWD"
         builtin printf '\e]7;file://%s%s\a\e]633;A;%s\a' "$HOSTNAME" "$__ahpd_result" "$__ahpd_nonce"
         return "$status"
     }
 
     # The assignment is made in this shell, the rest in a subshell of it.
-    PS0='${__ahpd_void:$((__ahpd_ran = 1)):0}$(__ahpd_began)'"${PS0-}"
+    __ahpd_ps0='${__ahpd_void:$((__ahpd_ran = 1)):0}$(__ahpd_began)'
+    PS0=$__ahpd_ps0${PS0-}
     # First of all, so that it sees how the command ended.
     if [[ "$(declare -p PROMPT_COMMAND 2>/dev/null)" == "declare -a"* ]]; then
         PROMPT_COMMAND=(__ahpd_prompt "${PROMPT_COMMAND[@]}")

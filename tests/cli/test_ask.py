@@ -45,6 +45,17 @@ def test_the_answer_alone_is_on_standard_output(
     assert "done in" in told.err
 
 
+def test_of_a_command_what_it_printed_is_the_answer(
+    daemon: Daemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert daemon.run("ask", "!printf 'one\\ntwo\\n'; (exit 3)") == exits.OK
+    told = capsys.readouterr()
+    assert told.out == "one\ntwo\n"
+    assert "exit code 3" in told.err
+    assert daemon.run("ask", "--json", "!echo three") == exits.OK
+    assert json.loads(capsys.readouterr().out)["text"] == "three\n"
+
+
 def test_a_session_goes_on(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     assert daemon.run("ask", "--json", "one") == exits.OK
     first = json.loads(capsys.readouterr().out)

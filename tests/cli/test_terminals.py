@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyte
 import pytest
 import trio
 
@@ -93,7 +94,7 @@ def test_our_own_terminal_is_as_it_was_after_a_full_screen(daemon: Daemon) -> No
     child.send("printf '\\033[?1049h\\033[?25lfu''ll'\r")
     child.expect("full")
     child.send("\x1d")
-    child.expect_exact("\x1b[?1049l\x1b[?25h")
+    child.expect_exact("\x1b[?1049l\x1b7\x1b[r\x1b8\x1b[?25h")
     child.expect("SAME")
     assert ended(child) == 0
 
@@ -209,3 +210,31 @@ def test_a_daemon_that_is_started_again_shows_what_is_left_and_one_that_is_not_i
     child.expect("the connection is lost; the terminal goes on")
     child.expect(f"code={exits.NO_DAEMON}\r\n")
     assert ended(child) == 0
+
+
+def test_leaving_keeps_what_is_on_the_screen_and_says_so_below(daemon: Daemon) -> None:
+    child = opened(daemon)
+    child.sendline("echo fir''st; echo la''st")
+    child.expect("last\r\nhere> ")
+    shown = child.before + child.after
+    child.send("\x1d")
+    child.expect("the terminal goes on")
+    screen = pyte.Screen(100, 30)
+    pyte.Stream(screen).feed(f"{shown}{child.before}{child.after}")
+    lines = [each.rstrip() for each in screen.display if each.strip()]
+    assert lines[-4:] == ["first", "last", "here>", "left; the terminal goes on"]
+    assert ended(child) == exits.OK
+
+
+def test_who_comes_late_answers_no_question_of_old(daemon: Daemon) -> None:
+    ann = opened(daemon)
+    ann.sendline("printf '\\033[c\\033[6nas''ked\\n'")
+    ann.expect_exact("\x1b[c\x1b[6nasked")  # who is there is asked
+    ann.expect("here> ")
+    bob = spawn(daemon.command("terminal", listed(daemon)[-1]["resource"]))
+    bob.expect("asked\r\nhere> ")
+    assert "\x1b[c" not in bob.before
+    assert "\x1b[6n" not in bob.before
+    for child in (ann, bob):
+        child.send("\x1d")
+        assert ended(child) == exits.OK

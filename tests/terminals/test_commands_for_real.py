@@ -104,25 +104,25 @@ async def test_programs_that_want_a_person_neither_hold_the_turn_nor_eat_the_nex
     async with real_host() as it:
         ann = await in_a_session(it, tmp_path)
         shells = []
-        for number, command in enumerate((screen, editor, "less big", "read x")):
+        for number, command in enumerate(("bash --norc", screen, editor, "less big", "read x")):
             call = await ran(it, ann, command, f"t{number}")
             assert "goes on in its terminal" in call["pastTenseMessage"]
             shells.append(uri_of(call))
             channel = it.host.ledger.find(shells[-1])
             assert channel is not None
             assert channel.state.claim.wire() == {"kind": "session", "session": S, "chat": C}
-        assert len(set(shells)) == 4
+        assert len(set(shells)) == 5
         # One that somebody leaves is free again: what was typed there was for its program alone.
-        await ann.subscribe(shells[2])
-        await ann.dispatch(shells[2], {"type": "terminal/input", "data": "q"})
-        await ann.dispatch(shells[3], {"type": "terminal/input", "data": "yes\r"})
-        channel = it.host.ledger.find(shells[3])
+        await ann.subscribe(shells[-2])
+        await ann.dispatch(shells[-2], {"type": "terminal/input", "data": "q"})
+        await ann.dispatch(shells[-1], {"type": "terminal/input", "data": "yes\r"})
+        channel = it.host.ledger.find(shells[-1])
         assert channel is not None
         with trio.fail_after(WITHIN):
             while not channel.state.content[-2].wire().get("isComplete", False):
                 await trio.sleep(0.05)
         call = await ran(it, ann, 'echo "x=$x"', "t9")
-        assert uri_of(call) == shells[3]
+        assert uri_of(call) == shells[-1]
         assert preview(call) == "x=yes\n"
         server = await ran(it, ann, "sleep 300 & echo up", "t10")
         assert "up\n" in preview(server)

@@ -113,6 +113,22 @@ async def test_bash_does_not_tell_what_history_does_not_take(tmp_path: Path) -> 
 
 
 @pytest.mark.real_time
+@pytest.mark.parametrize("change", ["PS0='<mine>'", "unset PS0", "set -u; unset PS0"])
+async def test_bash_tells_of_commands_whatever_becomes_of_its_ps0(
+    change: str, tmp_path: Path
+) -> None:
+    async with talking(at_home(tmp_path, "bash")) as talk:
+        await talk.until("own> ")
+        await talk.say(change)
+        await talk.until_piece(CommandEnded(0))
+        await talk.say("(exit 4)")
+        await talk.until_piece(CommandEnded(4))
+        began = [piece.line for piece in talk.pieces if isinstance(piece, CommandBegan)]
+        assert began == [change, "(exit 4)"]
+        assert talk.text.count("<mine>") == (2 if "mine" in change else 0)  # typed, and shown
+
+
+@pytest.mark.real_time
 @pytest.mark.parametrize(
     "prompt", ["PROMPT_COMMAND=('a=$?' 'b=1')", "unset PROMPT_COMMAND", "set -u"]
 )
