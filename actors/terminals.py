@@ -168,6 +168,8 @@ async def open_terminal(
         await stop_terminals(host, system, [before])
     if host.ledger.find(uri) is not None:
         raise ProtocolError(ErrorCode.ALREADY_EXISTS, f"the channel {uri} exists already")
+    if not _has_owner(host, wanted.claim):
+        raise _gone(uri)
     state = TerminalState(
         title=wanted.name or "",
         cwd=None if spawn.cwd is None else "file://" + quote(spawn.cwd, errors="surrogateescape"),
@@ -184,21 +186,38 @@ async def open_terminal(
     try:
         launch.terminal = await host.terminals.spawn(spawn)
         started(launch.terminal)
+        if channel.closed:  # with its session, meanwhile
+            raise _gone(uri)
         if not wanted.name:
             Desk(host, channel).say(TerminalTitleChangedAction(title=launch.terminal.title))
         await system.supervisor("terminals").start_child(terminal_spec(host, channel, launch))
+        if channel.closed:
+            raise _gone(uri)
         runs = True
     except SpawnFailed as error:
         raise ProtocolError(_CODES[error.fault], error.message) from error
     finally:
         host.starting.discard(uri)
         if not runs:
-            close_channel(host, channel)
+            if not channel.closed:
+                close_channel(host, channel)
             left = launch.take()
             if left is not None:
                 await left.close()
+            # Its actor may run, or be about to; being told to stop, it does, if we wait or not.
+            await stop_terminals(host, system, [channel])
     say_terminals(host)
     return channel
+
+
+def _has_owner(host: Host, claim: TerminalClaim) -> bool:
+    if not isinstance(claim, TerminalSessionClaim):
+        return True
+    return host.ledger.find(claim.session) is not None or claim.session in host.dormant
+
+
+def _gone(uri: URI) -> ProtocolError:
+    return ProtocolError(ErrorCode.NOT_FOUND, f"the session that was to own {uri} is gone")
 
 
 async def _make_room(host: Host, system: System) -> None:
@@ -385,8 +404,9 @@ async def rebuild(host: Host, system: System, uri: URI) -> Channel | None:
 
 
 def terminals_of(host: Host, session: URI) -> list[Channel]:
-    """The terminals that a session owns, those too that are gone and can still be read."""
-    claims = [(each, each.state.claim) for each in _every(host)]
+    """The terminals that a session owns, with those that are being started or can still be read."""
+    every = host.ledger.channels.values()
+    claims = [(each, each.state.claim) for each in every if each.kind == "terminal"]
     return [
         each
         for each, claim in claims

@@ -23,12 +23,13 @@ from tests.actors.support import (
     at_work,
     cancelled,
     ending,
+    refused,
     room,
     settled,
     started,
     types,
 )
-from tests.actors.terminals import Bench, claimed, of_session, typed
+from tests.actors.terminals import Bench, T, claimed, of_session, typed
 from tests.harness import FileMedium, Medium, PuppetAgent, PuppetTerminals, running_host
 
 PROMPT = (Prompted(), "\x1b[?2004h$ ")
@@ -256,6 +257,33 @@ async def test_a_cancel_while_the_shell_comes_up_ends_it() -> None:
         await trio.sleep(5)
         assert it.process.closed
         assert b"ls" not in it.process.typed
+
+
+@pytest.mark.parametrize("after", [0.0, 0.5, 1.0])
+async def test_a_session_that_goes_while_its_shell_is_started_takes_it_along(after: float) -> None:
+    async with bench() as it:
+        it.terminals.takes = 1.0
+        await it.ann.dispatch(C, started("t1", "!ls"))
+        await trio.sleep(after)
+        await it.ann.request("disposeSession", channel=S)
+        await trio.sleep(15)
+        assert all(each.closed for each in it.terminals.started)
+        assert not it.listed()
+        assert not [each for each in it.host.ledger.channels.values() if each.kind == "terminal"]
+        assert not it.host.system.supervisor("terminals").which_children()
+
+
+async def test_a_terminal_for_a_session_that_goes_meanwhile_is_refused() -> None:
+    async with bench() as it:
+        it.terminals.takes = 1.0
+        call = await it.bob.call("createTerminal", channel=T, claim=of_session(S, C))
+        await trio.sleep(0.5)
+        await it.ann.request("disposeSession", channel=S)
+        with refused(-32008, "is gone"):
+            await it.bob.answer_to(call)
+        await settled()
+        assert [each.closed for each in it.terminals.started] == [True]
+        assert it.host.ledger.find(T) is None
 
 
 async def test_chats_of_a_session_share_it_and_commands_at_once_do_not() -> None:
