@@ -66,6 +66,12 @@ OFFLINE_WITHIN = 30.0
 _CODES = {"complete": exits.OK, "cancelled": exits.CANCELLED, "error": exits.FAILED}
 
 
+class _NotStarted(Refused):
+    """The session is there, but its agent could not be opened."""
+
+    exit_code = exits.FAILED
+
+
 @attrs.frozen
 class _Moved:
     chat: ChatState
@@ -140,7 +146,7 @@ class OneTurn:
         session = await joined(self._client, uri)
         if session.lifecycle == "failed":
             error = session.creation_error
-            raise Refused(error.message if error else "the session could not be started")
+            raise _NotStarted(error.message if error else "the session could not be started")
         if session.default_chat is None:
             raise Refused("the session has no chat to ask in")
         return session.default_chat

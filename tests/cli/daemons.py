@@ -78,7 +78,7 @@ class Daemon:
 
 
 def start_daemon(folder: Path) -> tuple[subprocess.Popen[bytes], Daemon]:
-    """Start one with the agent `test`, and wait until it takes clients."""
+    """Start one, with the agents `test` and `mute`, and wait until it takes clients."""
     script, endpoint, state = folder / "script.json", folder / "endpoint.json", folder / "state"
     script.write_text(json.dumps(SCRIPT))
     endpoint.unlink(missing_ok=True)
@@ -90,6 +90,7 @@ def start_daemon(folder: Path) -> tuple[subprocess.Popen[bytes], Daemon]:
                 *(sys.executable, "-m", "ahpd", "serve", "--port", "0", "--quiet"),
                 *("--endpoint-file", str(endpoint), "--state-dir", str(state)),
                 *("--config", str(config), "--agent", f"test=scripted:{script}"),
+                *("--agent", "mute=acp:cat /dev/null"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -203,6 +203,7 @@ def test_a_prompt_for_a_chat_that_is_busy_is_refused(
         (["--session", "\x1b[2J"], exits.USAGE, r"no session \x1b[2J"),
         (["--session", "ahp-root://"], exits.USAGE, "is no session"),
         (["--agent", "nobody"], exits.REFUSED, "there is no agent nobody"),
+        (["--agent", "mute"], exits.FAILED, "the agent ended with exit code 0"),
         (["--agent", "a", "--session", "b"], exits.USAGE, "--agent is for a new session"),
         (["--url", "http://127.0.0.1/"], exits.USAGE, "it has to begin with ws://"),
     ],
