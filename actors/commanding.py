@@ -58,6 +58,7 @@ from ahpd.protocol.tools import (
     ToolResultTerminalContent,
     ToolResultTextContent,
 )
+from ahpd.protocol.uris import URI
 from ahpd.terminals.port import Spawn
 from supervisors import CallFailed, Ref, SendRefused, System
 
@@ -245,18 +246,27 @@ class _Command:
     async def _in_shell(self) -> _Place | None:
         """In the session's shell, or in a new one; None: it does not tell of its commands."""
         shells, key = self._host.shells, (self._claim.session, self._folder)
-        terminal = self._host.ledger.find(shells.get(key, ""))
+        last = shells.get(key, URI())
+        if last is None:
+            return None  # nobody waits for such a shell twice
+        terminal = self._host.ledger.find(last)
         if terminal is not None and (place := await self._type(terminal)) is not None:
             return place
         terminal = await open_terminal(self._host, self._job.system, self._wanted(None, None))
-        for old in [old for old, uri in shells.items() if self._host.ledger.find(uri) is None]:
+        for old in [old for old, uri in shells.items() if not self._is_there(uri or old[0])]:
             del shells[old]
         shells[key] = terminal.uri
         place = await self._first(terminal)
         if place is None and not self._run.stopping:
-            shells.pop(key, None)
+            if _Place(terminal).lives:
+                shells[key] = None
+            else:
+                shells.pop(key, None)
             await end_terminals(self._host, self._job.system, [terminal])
         return place if place is not None or not self._run.stopping else _Place(terminal)
+
+    def _is_there(self, uri: URI) -> bool:
+        return self._host.ledger.find(uri) is not None
 
     async def _first(self, terminal: Channel) -> _Place | None:
         """The same in a shell that is just coming up."""

@@ -127,8 +127,9 @@ class Host(Struct, eq=False):
     terminals: Terminals | None = None
     #: Terminals whose processes are just being started: no list has them yet.
     starting: set[URI] = field(default_factory=set)
-    #: The one in which commands of a session are run in a folder, last.
-    shells: dict[tuple[URI, str | None], URI] = field(default_factory=dict)
+    #: The one in which commands of a session are run in a folder, last; None: it is not known how
+    #: they go in a shell there.
+    shells: dict[tuple[URI, str | None], URI | None] = field(default_factory=dict)
     #: How much output they may have under way.
     share: Share = field(default_factory=Share)
     #: What of these is served beside the folders.

@@ -24,10 +24,15 @@ from ahpd.cli.running import Running, run
 from ahpd.cli.shown import line
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from ahpd.client.rpc import Peer
+    from ahpd.transports.port import Transport
 
 #: Seconds that the daemon may take for one answer.
 ANSWER_WITHIN = 30.0
+#: Characters that may wait to be shown, above which nothing more is read from the daemon.
+BEHIND = 256 << 10
 
 
 def _key(_: click.Context, __: click.Parameter, name: str) -> bytes:
@@ -93,6 +98,22 @@ class _Use:
     keep_size: bool
 
 
+class _Unhurried:
+    """A transport of which no more is taken than there is room for; the daemon keeps pace."""
+
+    def __init__(self, transport: Transport, room: Callable[[], Awaitable[None]]) -> None:
+        self.peer = transport.peer
+        self.send = transport.send
+        self.close = transport.close
+        self._transport = transport
+        self._room = room
+
+    async def receive(self) -> bytes | str:
+        """As the transport's, when there is room."""
+        await self._room()
+        return await self._transport.receive()
+
+
 class _Attached:
     """One use of a terminal."""
 
@@ -106,6 +127,9 @@ class _Attached:
         self._name = f"ahpd-terminal-{uuid4().hex[:12]}"
         self._seq = 0
         self._put, self._take = trio.open_memory_channel[str | None](math.inf)
+        #: Characters that are still to be shown, and what happens when some were.
+        self._behind = 0
+        self._shown = trio.Event()
         self._peer: Peer | None = None
         #: Why it is over, and the exit code.
         self._end: tuple[str, int] | None = None
@@ -132,7 +156,8 @@ class _Attached:
         from ahpd.client.rpc import Peer  # noqa: PLC0415
 
         nursery = self._running.nursery
-        peer = Peer(await connector(nursery, self._target.address)(), self._notified)
+        transport = await connector(nursery, self._target.address)()
+        peer = Peer(_Unhurried(transport, self._room), self._notified)
         nursery.start_soon(peer.run)
         try:
             await self._hear(peer, begin, is_new=is_new)
@@ -161,7 +186,7 @@ class _Attached:
                 parts = state["content"]
                 text = "".join(part.get("value") or part.get("output") or "" for part in parts)
                 # Of a new one the first to hear it answers what its shell asks.
-                self._put.send_nowait(begin + (text if is_new else without_questions(text)))
+                self._to_show(begin + (text if is_new else without_questions(text)))
             return state
 
         params = {"channel": self._uri}
@@ -188,7 +213,19 @@ class _Attached:
                     if text is None:
                         break
                     await tty.write(text.encode())
+                    self._behind -= len(text)
+                    self._shown.set()
+                    self._shown = trio.Event()
                 nursery.cancel_scope.cancel(reason="it is over")
+
+    def _to_show(self, text: str) -> None:
+        self._behind += len(text)
+        self._put.send_nowait(text)
+
+    async def _room(self) -> None:
+        """Wait until what came before is shown, nearly."""
+        while self._behind > BEHIND:
+            await self._shown.wait()
 
     def _over(self, why: str, code: int) -> None:
         if self._end is None:
@@ -203,7 +240,7 @@ class _Attached:
         action = params["action"]
         if params["channel"] == self._uri:
             if action["type"] == "terminal/data":
-                self._put.send_nowait(action["data"])
+                self._to_show(action["data"])
             elif action["type"] == "terminal/exited":
                 code = action.get("exitCode")
                 how = "by a signal" if code is None else f"with exit code {code:g}"
@@ -220,7 +257,7 @@ class _Attached:
             self._peer = None
             if self._end is None:
                 leaves = chr(self._use.key[0] + 64).lower()
-                self._put.send_nowait(
+                self._to_show(
                     f"\r\n\x1b[0;7m the connection is lost; trying again, ctrl-{leaves} leaves "
                     "\x1b[0m\r\n"
                 )
@@ -237,6 +274,7 @@ class _Attached:
         from ahpd.protocol.errors import ProtocolError  # noqa: PLC0415
         from ahpd.transports.port import TransportClosed  # noqa: PLC0415
 
+        await self._room()  # answers too are read only when there is
         with trio.move_on_after(self._use.reconnect):
             for wait in Backoff(first=0.2, most=5.0).delays(random.Random()):
                 await trio.sleep(wait)

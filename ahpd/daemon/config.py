@@ -1,6 +1,7 @@
 """What can be set: every key of the configuration file with its default and its meaning.
 
-The metadata of a field says what values it takes (`expected`, for people, and `fits`), and both
+The metadata of a field says what values it takes (`expected`, for people, and `fits`; of a `secret`
+one a wrong value is not shown), and both
 the file and the flags are held against it. What reads the file is `ahpd.daemon.config_file`: a
 host that has none does without its imports.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -35,6 +37,8 @@ SUBSYSTEMS: Mapping[str, str] = {
 
 _MIB = 1 << 20
 
+#: As HTTP has it.
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _AGENT_NAME = re.compile(r"[a-z][a-z0-9+.-]*")
 #: What an agent may be called: its name is the scheme of its sessions' URIs.
 AGENT_NAME = (
@@ -45,6 +49,24 @@ AGENT_NAME = (
 
 def _setting(default: Any, expected: str, fits: Callable[[Any], bool]) -> Any:
     return attrs.field(default=default, metadata={"expected": expected, "fits": fits})
+
+
+def _is_collector(url: str) -> bool:
+    """Whether requests can be sent to this base URL."""
+    try:
+        parts = urlsplit(url)
+        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port or an address that is none
+        return False
+    sendable = url.isascii() and url.isprintable() and " " not in url
+    return bool(there) and sendable and not parts.query and not parts.fragment
+
+
+def _are_headers(headers: Mapping[str, str]) -> bool:
+    return all(
+        _HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()
+        for name, value in headers.items()
+    )
 
 
 def _whole(default: int, least: int, most: int, unit: str) -> Any:
@@ -222,10 +244,18 @@ class TelemetryConfig:
     endpoint: str | None = _setting(
         None,
         "the URL of a collector, as http://127.0.0.1:4318",
-        lambda value: value.startswith(("http://", "https://")) and len(value) > 8,
+        _is_collector,
     )
     #: Headers that go with each request. They may hold secrets.
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    headers: Mapping[str, str] = attrs.field(
+        factory=dict,
+        repr=False,
+        metadata={
+            "expected": "names of headers, with values of printable ASCII characters",
+            "fits": _are_headers,
+            "secret": True,
+        },
+    )
     #: The least important log records that are sent.
     level: str = _one_of("info", *LEVELS)
     #: Seconds between two batches of metrics, for subscribers too.

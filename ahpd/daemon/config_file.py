@@ -192,7 +192,8 @@ def _table(made: cattrs.Converter, value: Any, cls: Any) -> Any:
         try:
             made_value = made.structure(raw, field.type)
             if fits is not None and not fits(made_value):
-                raise _Misfit(expected, _shown(raw))
+                secret = field.metadata.get("secret", False)
+                raise _Misfit(expected, "something else" if secret else _shown(raw))
         except _Misfit as misfit:
             # The field knows better than its type what it takes.
             better = misfit if misfit.path or expected is None else _Misfit(expected, misfit.found)

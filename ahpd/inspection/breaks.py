@@ -19,6 +19,7 @@ from actors.messages import AgentSays, AsideSays, Dispatch, RunOver
 from actors.turn import actions_beside, actions_for, ending
 from ahpd import reducers
 from ahpd.agents.events import Event, TextChunk, ThoughtChunk
+from ahpd.inspection.python import compiled, evaluated
 from ahpd.inspection.shown import in_words
 from ahpd.protocol.actions import ACTIONS, StateAction, action_type
 from ahpd.protocol.chat import ChatState
@@ -46,7 +47,7 @@ class Break:
         self._code: CodeType | None = None
         if condition is not None:
             try:
-                self._code = compile(condition.strip(), "<condition>", "eval")
+                self._code = compiled(condition, "<condition>")
             except (SyntaxError, ValueError) as error:
                 raise ProtocolError(
                     ErrorCode.INVALID_PARAMS, f"{condition} is no Python expression: {error}"
@@ -80,7 +81,7 @@ class Break:
         state = channel.state if channel is not None else None
         names = {"action": action, "message": message, "state": state, "actor": actor}
         try:
-            return "" if eval(self._code, names) else None
+            return "" if evaluated(self._code, names) else None
         except Exception as error:  # noqa: BLE001 the expression is somebody's own
             return f": {self.condition} failed: {type(error).__name__}: {in_words(error, 100)}"
 

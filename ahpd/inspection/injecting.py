@@ -19,7 +19,7 @@ from actors.messages import Dispatch
 from actors.reverse import Reverse
 from actors.subscriptions import Subscription
 from ahpd.agents import events
-from ahpd.inspection.python import evaluated
+from ahpd.inspection.python import compiled, evaluated
 from ahpd.inspection.shown import in_words
 from ahpd.inspection.subjects import Subject
 from ahpd.inspection.words import brief
@@ -124,7 +124,7 @@ class Injector:
 
     def _message(self, text: str) -> object:
         try:
-            return evaluated(text, _NAMES)
+            return evaluated(compiled(text, "<expression>"), _NAMES)
         except Exception as error:  # noqa: BLE001 the expression is somebody's own
             words = f"{type(error).__name__}: {in_words(error, 200)}"
             raise ProtocolError(

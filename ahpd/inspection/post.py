@@ -96,10 +96,16 @@ class Post:
     # ---- holding it --------------------------------------------------------------------------
 
     def hold(self, watcher: Watcher, why: str) -> None:
-        """Have it take no further message, until resumed. Raises `ActorGone`."""
+        """Have it take no further message, until resumed. Raises `ActorGone`.
+
+        The others are told; whoever does it knows.
+        """
         sys.suspend(self.subject.ref)
         self.holders.setdefault(watcher, why)
         self._say_so()
+        for each in list(self.watchers):
+            if each is not watcher:
+                each.tell("held", why=why)
 
     def release(self, watcher: Watcher) -> bool:
         """Have it go on, whoever holds it; False when nobody does."""

@@ -27,6 +27,10 @@ from supervisors import Actor, sys
 #: Code, and whether its value is to be shown.
 Part: TypeAlias = tuple[CodeType, bool]
 
+#: What is never a person's own, even when code of theirs raises it. A Ctrl-C comes here as a
+#: signal, so a ``KeyboardInterrupt`` is what somebody typed.
+NOT_THEIRS = (trio.Cancelled, trio.TrioInternalError)
+
 #: Characters of one value, and of one traceback, that are shown.
 VALUE = 20_000
 
@@ -64,7 +68,15 @@ class Python:
             try:
                 with scope:
                     await self._run(parts, actor)
-            except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 somebody's own
+            except NOT_THEIRS:
+                raise
+            except BaseExceptionGroup as group:  # somebody's own
+                passing, own = group.split(NOT_THEIRS)
+                if own is not None:
+                    self._say(_traceback(own))
+                if passing is not None:
+                    raise passing from None
+            except BaseException as error:  # noqa: BLE001 somebody's own
                 self._say(_traceback(error))
 
         try:
@@ -120,6 +132,23 @@ def _traceback(error: BaseException) -> str:
     return text[-VALUE:]
 
 
-def evaluated(expression: str, names: Mapping[str, Any]) -> Any:
-    """The value of an expression. Raises whatever it raises, and `SyntaxError`."""
-    return eval(compile(expression.strip(), "<expression>", "eval"), dict(names))
+class NoValue(Exception):
+    """An expression raised what is no `Exception`, such as ``exit()`` does."""
+
+
+def compiled(expression: str, name: str) -> CodeType:
+    """An expression. Raises SyntaxError or ValueError."""
+    return compile(expression.strip(), name, "eval")
+
+
+def evaluated(code: CodeType, names: Mapping[str, Any]) -> Any:
+    """The value of an expression. Raises the `Exception` that it raises, else `NoValue`. Sync.
+
+    It runs in tasks of the host's, which must not end because somebody typed ``exit()``.
+    """
+    try:
+        return eval(code, dict(names))
+    except (Exception, *NOT_THEIRS):
+        raise
+    except BaseException as error:  # somebody's own
+        raise NoValue(f"it raised {type(error).__name__}") from error

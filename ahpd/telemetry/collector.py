@@ -11,8 +11,10 @@ from __future__ import annotations
 import http.client
 import logging
 import queue
+import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -21,8 +23,10 @@ from ahpd.telemetry.port import Signal
 
 _log = logging.getLogger("ahpd.telemetry")
 
-#: Seconds that a request may take.
+#: Seconds that a request may take, its answer included.
 REQUEST_WITHIN = 10.0
+#: Bytes of an answer that are read; nobody needs them but for the next request on the connection.
+ANSWER_BYTES = 64 << 10
 #: Times that a request is sent at most, and seconds before the second; each time twice as many.
 TRIES, RETRY_AFTER = 3, 1.0
 #: Seconds that the last requests may take.
@@ -105,12 +109,18 @@ class Collector:
         path = f"{self._parts.path.rstrip('/')}/v1/{request.signal}"
         try:
             connection = self._connected()
-            connection.request("POST", path, request.body, self._headers)
-            response = connection.getresponse()
-            response.read()
+            with _cut_off(connection.sock):
+                connection.request("POST", path, request.body, self._headers)
+                response = connection.getresponse()
+                response.read(ANSWER_BYTES)
+            if not response.isclosed():
+                self._hang_up()
         except (OSError, http.client.HTTPException) as error:
             self._hang_up()
             raise NotTaken(f"{type(error).__name__}: {error}", again=True) from None
+        except ValueError:  # its words may show a header
+            self._hang_up()
+            raise NotTaken("the address or a header cannot be sent", again=False) from None
         if response.status >= 300:
             text = f"it answers {response.status} {response.reason} to {path}"
             raise NotTaken(text, again=response.status in _AGAIN)
@@ -122,6 +132,8 @@ class Collector:
                 self._connection = http.client.HTTPSConnection(host, port, timeout=REQUEST_WITHIN)
             else:
                 self._connection = http.client.HTTPConnection(host, port, timeout=REQUEST_WITHIN)
+        if self._connection.sock is None:
+            self._connection.connect()
         return self._connection
 
     def _hang_up(self) -> None:
@@ -142,3 +154,23 @@ class Collector:
         if self._lost:
             lost, self._lost = self._lost, 0
             _log.warning("%d exports were left out: too many waited for the collector", lost)
+
+
+@contextmanager
+def _cut_off(sock: socket.socket) -> Iterator[None]:
+    """End the connection when the block takes longer than a request may.
+
+    The socket's own timeout is for each read alone: an answer that trickles would last for ever.
+    """
+
+    def cut() -> None:
+        with suppress(OSError):  # it is closed already
+            sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(REQUEST_WITHIN, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

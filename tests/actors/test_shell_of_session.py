@@ -238,6 +238,11 @@ async def test_without_marks_or_for_what_cannot_be_typed_it_gets_a_terminal_of_i
         assert it.process.spawn.command == "printf \x1b[201~"
         it.process.end(0)
         await ending(it.ann, "t2")
+        await it.ann.dispatch(C, started("t3", "!pwd"))
+        await settled()  # at once: that the shell tells nothing is known
+        assert it.process.spawn.command == "pwd"
+        it.process.end(0)
+        await ending(it.ann, "t3")
 
 
 async def test_a_shell_without_pasting_gets_a_plain_line() -> None:

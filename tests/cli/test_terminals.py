@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -238,3 +241,21 @@ def test_who_comes_late_answers_no_question_of_old(daemon: Daemon) -> None:
     for child in (ann, bob):
         child.send("\x1d")
         assert ended(child) == exits.OK
+
+
+def test_who_cannot_show_a_flood_is_shown_its_end(daemon: Daemon, tmp_path: Path) -> None:
+    ann, over = opened(daemon), tmp_path / "over"
+    ann.sendline(f"yes 'much to read' | head -c 30000000; echo DO''NE; : > {over}")
+    until = time.monotonic() + WITHIN
+    while not over.exists():  # and nothing is read from it
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    shown, tail = 0, b""
+    while b"DONE\r\n" not in tail:
+        assert select.select([ann.child_fd], [], [], WITHIN)[0]
+        data = os.read(ann.child_fd, 1 << 20)
+        shown += len(data)
+        tail = (tail + data)[-1000:]
+    assert shown < 10_000_000
+    ann.send("\x1d")
+    assert ended(ann) == exits.OK

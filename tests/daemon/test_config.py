@@ -244,6 +244,25 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             '[telemetry]\nendpoint = "127.0.0.1:4318"',
             "telemetry.endpoint: expected the URL of a collector, as http://127.0.0.1:4318, got",
         ),
+        *(
+            (f'[telemetry]\nendpoint = "{url}"', "telemetry.endpoint: expected the URL of a coll")
+            for url in (
+                "http://",
+                "http://h:99999",
+                "http://h:x",
+                "http://[::1",
+                "http://a b:1",
+                "http://h/a b",
+                "http://h/?x=1",
+            )
+        ),
+        *(
+            (
+                f"[telemetry]\nheaders = {{ {header} }}",
+                "telemetry.headers: expected names of headers, with values of printable ASCII",
+            )
+            for header in (r'a = "x\ny"', 'a = "schlüssel"', '"b ad" = "x"', '"a:" = "x"')
+        ),
         ('[log]\nformat = "xml"', 'log.format: expected one of "text", "json", got "xml"'),
         ("[log]\nkeep = -1", "log.keep: expected a whole number of files from 0 to 1000, got -1"),
         ('[log]\nfile = ""', 'log.file: expected the name of a file, got ""'),
@@ -286,6 +305,13 @@ def test_what_does_not_fit_is_named_with_file_and_key(text: str, said: str, tmp_
     with pytest.raises(ConfigError) as refused:
         read_config(file, never)
     assert str(refused.value).startswith(f"{file}: {said}")
+
+
+def test_headers_that_do_not_fit_are_not_shown(tmp_path: Path) -> None:
+    file = written(tmp_path, '[telemetry]\nheaders = { Authorization = "Bearer abc\\n" }')
+    with pytest.raises(ConfigError) as refused:
+        read_config(file, never)
+    assert str(refused.value).endswith("ASCII characters, got something else")
 
 
 def test_text_that_is_no_text_is_named(tmp_path: Path) -> None:

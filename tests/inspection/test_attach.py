@@ -132,7 +132,9 @@ async def test_one_of_two_who_leaves_takes_along_only_what_is_theirs() -> None:
             await other.ask("attach", path="chat/0")
             assert (await it.me.ask("status"))["attached"] == ["console 1", "console 2"]
             await it.me.ask("pause")
+            assert (await other.heard("held"))["why"] == "paused by console 1"
             await other.ask("pause")
+            assert (await it.me.heard("held"))["why"] == "paused by console 2"
             await other.ask("break", on="chat/delta")
         await settled()
         assert (await it.me.ask("status"))["heldBecause"] == ["paused by console 1"]
@@ -206,13 +208,23 @@ async def test_a_breakpoint_on_what_nobody_could_foresee_holds_right_after() -> 
         await it.finish()
 
 
-async def test_a_condition_that_fails_holds_and_says_so() -> None:
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("action.nonsense", "AttributeError"),
+        ("exit()", "NoValue: NoValue('it raised SystemExit')"),
+        ("(_ for _ in ()).throw(KeyboardInterrupt)", "NoValue('it raised KeyboardInterrupt')"),
+    ],
+)
+async def test_a_condition_that_fails_holds_and_says_so(condition: str, why: str) -> None:
     async with staged() as it:
-        await it.me.ask("break", on="chat/delta", **{"if": "action.nonsense"})
+        await it.me.ask("break", on="chat/delta", **{"if": condition})
         it.puppet.say(TextChunk("a"))
         it.puppet.say(TextChunk("b"))
         held = await it.me.heard("held")
-        assert "action.nonsense failed: AttributeError" in held["why"]
+        assert f"{condition} failed: " in held["why"]
+        assert why in held["why"]
+        assert (await it.me.ask("status"))["lastExit"] is None
         await it.me.ask("unbreak")
         await it.me.ask("continue")
         await it.finish()
@@ -359,6 +371,8 @@ async def test_messages_are_injected_and_nonsense_is_not() -> None:
             ('{"type": 3}', "no action"),
             ("DisposeSession('x')", "does not take"),
             ("", "expected an action"),
+            ("exit()", "it raised SystemExit"),
+            ("(_ for _ in ()).throw(KeyboardInterrupt)", "it raised KeyboardInterrupt"),
         ):
             with pytest.raises(NotDone, match=why):
                 await it.me.ask("inject", message=message)
@@ -379,8 +393,17 @@ async def test_python_runs_between_two_messages_with_the_actor_bound() -> None:
         text = (await it.me.heard("said"))["text"]
         assert text.endswith("ZeroDivisionError: division by zero\n")
         assert "inspection" not in text
-        await it.me.ask("py", code="raise SystemExit(3)")
-        assert "SystemExit: 3" in (await it.me.heard("said"))["text"]
+        for raised in (
+            "SystemExit(3)",
+            "KeyboardInterrupt",
+            "BaseExceptionGroup('', [SystemExit()])",
+        ):
+            await it.me.ask("py", code=f"raise {raised}")
+            assert raised.split("(")[0] in (await it.me.heard("said"))["text"]
+        in_nursery = "async with trio.open_nursery() as n:\n    raise KeyboardInterrupt"
+        await it.me.ask("py", code=in_nursery)
+        assert "KeyboardInterrupt" in (await it.me.heard("said"))["text"]
+        assert (await it.me.ask("status"))["lastExit"] is None
         with pytest.raises(NotDone, match="no Python"):
             await it.me.ask("py", code="for")
         id = await it.me.send("py", code="await trio.sleep_forever()")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -92,3 +96,84 @@ def test_the_end_does_not_wait_for_one_that_stalls(monkeypatch: pytest.MonkeyPat
         sender.put("logs", b"x")
         sender.close()
         assert there.got == []
+
+
+@contextlib.contextmanager
+def answering(head: bytes, piece: bytes, every: float) -> Iterator[str]:
+    """A collector whose answer begins with `head`, and never ends."""
+    over = threading.Event()
+
+    def answer(there: socket.socket) -> None:
+        with there, contextlib.suppress(OSError):
+            there.recv(1 << 16)
+            there.sendall(head)
+            while not over.wait(every):
+                there.sendall(piece)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while not over.is_set():
+                threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            over.set()
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", []),  # it was taken
+        (b"HTTP/1.1 200 OK\r\nX: ", []),
+        (b"HTT", ["BadStatusLine"]),
+    ],
+)
+def test_an_answer_that_trickles_is_cut_off(
+    head: bytes,
+    told: list[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collector, "REQUEST_WITHIN", 0.2)
+    with answering(head, b"x", 0.02) as url:
+        sender = Collector(url, {}, limit=1 << 20)
+        sender.put("logs", b"1")
+        sender.put("logs", b"2")
+        done_with(sender, 2)
+        sender.close()
+    assert [each.split(": ")[1] for each in said(caplog)] == told
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 100_000, 0.001) as url:
+        sender = Collector(url, {}, limit=1 << 20)
+        sender.put("logs", b"1")
+        sender.put("logs", b"2")
+        done_with(sender, 2)
+        sender.close()
+    assert said(caplog) == []
+
+
+def test_a_header_that_cannot_be_sent_ends_nothing_and_is_not_shown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with loopback() as there:
+        sender = Collector(there.url, {"X-Key": "secret\nkey"}, limit=1 << 20)
+        sender.put("logs", b"1")
+        sender.put("logs", b"2")
+        done_with(sender, 2)
+        sender.close()
+    (sentence,) = said(caplog)
+    assert "takes no telemetry: the address or a header cannot be sent" in sentence
+
+
+def done_with(sender: Collector, size: int) -> None:
+    """Until so many bytes have been sent or left out."""
+    until = time.monotonic() + 60
+    while sender._done < size:
+        assert time.monotonic() < until
+        time.sleep(0.01)
