@@ -53,6 +53,11 @@ FIND_AGAIN = 60.0
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE", re.IGNORECASE)
 
 
+def secrets_in(environment: Mapping[str, str]) -> Sequence[str]:
+    """The values of the variables that are named as secrets are; nobody is shown them."""
+    return [value for name, value in environment.items() if _SECRET.search(name)]
+
+
 class Options(Discreet, frozen=True):
     """What can be set of an agent.
 
@@ -196,7 +201,7 @@ class AcpAgent(Discreet, frozen=True, eq=False):
         secrets = [
             *secrets,
             *grant.environment.values(),
-            *(value for name, value in self.environment.items() if _SECRET.search(name)),
+            *secrets_in(self.environment),
         ]
         return await start_process(
             self.command, environment, cwd, limit=self.line_bytes, secrets=secrets

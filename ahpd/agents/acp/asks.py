@@ -2,10 +2,13 @@
 
 Nobody is asked beside the turns, nor once a turn was cancelled: then the answer is "cancelled" at
 once, since some agents wait for ever (hazard B28). A refusal is an outcome, and never an error.
+So it is for what is asked when `MOST` questions are open already: nobody could answer them, and
+each one more costs every client that is told what waits for it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +18,14 @@ from ahpd.agents.acp import elicitation, permissions
 from ahpd.agents.acp.calls import Calls
 from ahpd.agents.acp.rpc import Asked, Link
 from ahpd.agents.acp.tolerant import dict_of, text_of
-from ahpd.agents.events import Event, QuestionsAsked, QuestionsOver
+from ahpd.agents.events import Event, QuestionsAsked, QuestionsOver, SystemNotice
 from ahpd.agents.port import Answer, Answers, Permission
 from ahpd.protocol.model import JSON
+
+_log = logging.getLogger("ahpd.agents.acp")
+
+#: Questions of one agent's that may be open at a time.
+MOST = 256
 
 #: What is asked here, and the answer when nobody is there to give one.
 CANCELLED: dict[str, JSON] = {
@@ -42,6 +50,7 @@ class Asks:
         self._link = link
         self._open: dict[tuple[type, str], _Open] = {}
         self._asked = 0
+        self._is_told = False
 
     def cancel(self, request: Asked) -> None:
         """Answer one of these that nobody is asked."""
@@ -49,6 +58,8 @@ class Asks:
 
     def ask(self, request: Asked, session: str, calls: Calls) -> Sequence[Event]:
         """Put it to people: what to say. `calls` are those of the session that asks."""
+        if len(self._open) >= MOST:
+            return self._too_many(request)
         if request.method == "session/request_permission":
             told = dict_of(request.params, "toolCall")
             row, events = calls.asks(told, permissions.offered(request.params))
@@ -62,6 +73,16 @@ class Asks:
             return ()
         self._open[Answers, key] = _Open(request, key, session)
         return (QuestionsAsked(questions),)
+
+    def _too_many(self, request: Asked) -> Sequence[Event]:
+        """Answer it unasked; people are told of that once in a turn."""
+        self.cancel(request)
+        if self._is_told:
+            return ()
+        self._is_told = True
+        told = f"{MOST} questions are open; what else the agent asks is answered with: cancelled"
+        _log.warning("agent %d: %s", self._link.process.pid, told)
+        return (SystemNotice(told),)
 
     def answer(self, answer: Answer) -> None:
         """Somebody decided. What is not waited for is ignored."""
@@ -102,7 +123,7 @@ class Asks:
 
     def release(self) -> None:
         """Nobody decides any more about what is open."""
-        left, self._open = self._open, {}
+        left, self._open, self._is_told = self._open, {}, False
         for each in left.values():
             if each.calls is not None:
                 each.calls.answered(each.key, approved=False)

@@ -25,6 +25,7 @@ from ahpd.agents.acp import handshake
 from ahpd.agents.acp.asks import CANCELLED, Asks
 from ahpd.agents.acp.children import Children
 from ahpd.agents.acp.contents import block_text
+from ahpd.agents.acp.early import REPLAYED, Early
 from ahpd.agents.acp.handshake import Abilities, Begun, NotTakenUp, Where
 from ahpd.agents.acp.mapping import Updates
 from ahpd.agents.acp.process import AgentGone, AgentProcess
@@ -74,8 +75,6 @@ SETTLED_WITHIN = 5.0
 QUIET_AT_ONCE = 0.02
 #: Seconds that an agent may take to close a conversation before its input ends.
 CLOSE_WITHIN = 0.5
-#: Updates kept that come before it is known which conversation is ours.
-_EARLY = 10_000
 #: Characters kept of what an agent says between turns.
 BETWEEN = 64 * 1024
 
@@ -93,12 +92,7 @@ _STOPS: dict[str, Outcome] = {
 }
 
 
-#: The kinds of updates that repeat what was said before, and that are said to people whether or not
-#: a turn runs; and how many of these are kept.
-_REPLAYED = (
-    "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call",
-    "tool_call_update",
-)  # fmt: skip
+#: The kinds of updates that are said to people whether or not a turn runs; and how many are kept.
 _LATE = ("agent_message_chunk", "notice", "compaction_update")
 _MOST_NOTICES = 20
 
@@ -133,7 +127,7 @@ class AcpBackend:
         self._children = Children(lambda session: self._reader(f"{session}/"), _now)
         self._able = Abilities()
         self._session: str | None = None
-        self._early: list[dict[str, Any]] = []
+        self._early = Early()
         self._turn: Turn | None = None
         self._beside: list[Event] = []
         self._beside_bell = trio.Event()
@@ -197,8 +191,7 @@ class AcpBackend:
             # One that resumes without a word has nothing to repeat.
             self._replays = begun.way != "resume" or bool(self._early)
         self._tuning.begin(begun.session, self._able, begun.answer)
-        early, self._early = self._early, []
-        for params in early:
+        for params in self._early.take():
             self.heard("session/update", params)
         self._replays_late = False
 
@@ -260,8 +253,7 @@ class AcpBackend:
 
     def _updated(self, params: dict[str, Any]) -> None:
         if self._session is None:
-            if len(self._early) < _EARLY:
-                self._early.append(params)
+            self._early.keep(params)
             return
         session, update = params.get("sessionId"), dict_of(params, "update")
         turn = self._turn
@@ -287,7 +279,7 @@ class AcpBackend:
     def _hear_between(self, update: dict[str, Any]) -> None:
         """What belongs to no turn that runs, and yet is said to people."""
         kind, turn = update.get("sessionUpdate"), self._turn
-        if self._replays and kind in _REPLAYED:
+        if self._replays and kind in REPLAYED:
             self._replays_late = True
         elif kind not in _LATE or not self._hears_between:
             return

@@ -208,16 +208,18 @@ def failed(fault: RpcFault, able: Abilities) -> AgentFailed:
 def told(fault: RpcFault, able: Abilities) -> str:
     """An error of the agent's for people; one that wants them to sign in, with the ways to."""
     if fault.code != AUTH_REQUIRED:
-        return able.conceal(_with_details(fault))
+        return _with_details(fault, able)
     ways = [each.told(able.command) for each in methods_in(fault.data) or able.methods]
     how = f" Its ways to sign in: {'; '.join(ways)}." if ways else ""
-    return able.conceal(f"the agent wants you to sign in first ({_with_details(fault)}).{how}")
+    return able.conceal(
+        f"the agent wants you to sign in first ({_with_details(fault, able)}).{how}"
+    )
 
 
-def _with_details(fault: RpcFault) -> str:
+def _with_details(fault: RpcFault, able: Abilities) -> str:
     data = fault.data
     details = data if isinstance(data, str) else None
     for key in ("details", "message", "reason"):
         details = details or text_of(data, key)
     text = fault.message if details is None else f"{fault.message}: {details}"
-    return text[:2000]
+    return able.conceal(text)[:2000]  # in this order: what is cut through is not known again

@@ -13,6 +13,7 @@ from typing import Any
 import trio
 from msgspec import Struct, structs
 
+from ahpd.agents.acp.agent import secrets_in
 from ahpd.agents.acp.process import AgentProcess, start_process
 from ahpd.agents.acp.rpc import AUTH_REQUIRED, METHOD_NOT_FOUND, Asked, Link, RpcFault
 from ahpd.agents.acp.tolerant import dict_of, dicts_of, text_of
@@ -75,11 +76,13 @@ async def probe(
     """
     with tempfile.TemporaryDirectory(prefix="ahpd-agent-") as folder:
         try:
-            process = await start_process(command, environment, folder)
+            secrets = secrets_in(environment)
+            process = await start_process(command, environment, folder, secrets=secrets)
         except AgentFailed as error:
             return Answer(str(error))
         try:
-            return await _ask(process, folder, version, within, handshake_only)
+            answer = await _ask(process, folder, version, within, handshake_only)
+            return _fit_to_be_shown(answer, process)
         finally:
             with trio.CancelScope(shield=True):  # which takes some seconds at most: see `end`
                 await process.end()
@@ -99,6 +102,14 @@ async def _ask(
                 answer = await _begun(answer, link, able, folder, within)
         nursery.cancel_scope.cancel("it was asked")
     return answer
+
+
+def _fit_to_be_shown(answer: Answer, process: AgentProcess) -> Answer:
+    """The answer without the secrets that the agent was given: it may say them anywhere."""
+    texts = {name: getattr(answer, name) for name in ("problem", "trouble", "version", "title")}
+    shown = {name: text and process.concealed(text) for name, text in texts.items()}
+    ways = tuple(map(process.concealed, answer.sign_in))
+    return structs.replace(answer, sign_in=ways, **shown)
 
 
 async def _initialized(link: Link, version: str, within: float) -> tuple[Answer, dict[str, Any]]:

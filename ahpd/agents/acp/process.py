@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import trio
@@ -67,6 +67,7 @@ class AgentProcess:
         #: The longest first: one may be a part of another.
         self._secrets = sorted({each for each in secrets if each}, key=len, reverse=True)
         self._tail = bytearray()
+        self._is_tail_cut = False
         #: Its standard error has ended.
         self.said_all = trio.Event()
 
@@ -110,19 +111,39 @@ class AgentProcess:
             if not piece:
                 self.said_all.set()
             self._tail += piece
-            del self._tail[:-TAIL_BYTES]
+            if len(self._tail) > TAIL_BYTES:
+                del self._tail[:-TAIL_BYTES]
+                self._is_tail_cut = True
             *whole, rest = (line + piece).split(b"\n")
             for each in whole:
-                _log.debug("agent %d: %s", self.pid, self.shown(bytes(each[:LOGGED_LINE])))
-            line = bytearray(rest[:LOGGED_LINE])
+                _log.debug("agent %d: %s", self.pid, self.beginning(bytes(each), LOGGED_LINE))
+            line = bytearray(rest[: LOGGED_LINE + 1])
 
     def tail(self, size: int = 2000) -> str:
         """The newest of its standard error, at most so many characters, fit to be shown."""
-        return self.shown(bytes(self._tail)).strip()[-size:]
+        text = bytes(self._tail)
+        if self._is_tail_cut:
+            ends = (each[-n:] for each in self._parts() for n in range(1, len(each)))
+            text = text[max((len(end) for end in ends if text.startswith(end)), default=0) :]
+        return self.shown(text).strip()[-size:]
 
     def shown(self, text: bytes) -> str:
         """As text fit to be shown, without the secrets that it was given."""
         return self.concealed(_shown(text))
+
+    def beginning(self, text: bytes, size: int) -> str:
+        """The first of it, at most so many bytes, fit to be shown."""
+        if len(text) > size:
+            text = text[:size]
+            parts = (each[:n] for each in self._parts() for n in range(1, len(each)))
+            text = text[
+                : size - max((len(part) for part in parts if text.endswith(part)), default=0)
+            ]
+        return self.shown(text)
+
+    def _parts(self) -> Iterator[bytes]:
+        """The secrets, of which one that is cut through must not be shown a part."""
+        return (each.encode(errors="surrogateescape") for each in self._secrets)
 
     def concealed(self, text: str) -> str:
         """The text without the secrets that the agent was given: it may say what it has."""

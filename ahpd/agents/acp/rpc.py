@@ -280,7 +280,7 @@ class Link:
     def _note_noise(self, line: bytes) -> None:
         self._noise += 1
         if self._noise <= _NOISE_LOGGED:
-            text = self.process.concealed(line[:200].decode(errors="replace"))
+            text = self.process.beginning(line, 200)
             self._noises = [*self._noises[-4:], text]
             _log.warning("agent %d: no message of the protocol: %r", self.process.pid, text)
 

@@ -102,6 +102,9 @@ class InMemory:
     def tail(self, size: int = 2000) -> str:
         return ""
 
+    def beginning(self, what: bytes, size: int) -> str:
+        return what[:size].decode(errors="replace")
+
     def concealed(self, what: str) -> str:
         return what
 

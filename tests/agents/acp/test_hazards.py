@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from ahpd.agents import events as ev
-from ahpd.agents.acp import backend, rpc
+from ahpd.agents.acp import asks as acp_asks
+from ahpd.agents.acp import backend, early, permissions, rpc
 from ahpd.agents.acp.handshake import Abilities, failed
 from ahpd.agents.acp.process import AgentGone
 from ahpd.agents.acp.rpc import RpcFault
@@ -307,6 +308,38 @@ async def test_what_is_asked_between_turns_is_answered_at_once() -> None:
         it.process.say(frame(id="e", method="elicitation/create", params={"mode": "form"}))
         await trio.testing.wait_all_tasks_blocked()
         assert it.answers()[-1]["result"] == {"action": "cancel"}
+
+
+async def test_questions_without_end_are_asked_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acp_asks, "MOST", 3)
+    flood = [asks(number, f"c{number}") for number in range(8)]
+    async with talk(answering(*flood)) as it:
+        for ends in ("t1", "t2"):
+            _, screen = await it.turn(ends)
+            assert len(screen.only(ev.ToolAsks)) == 3, "what was open went with the last turn"
+            assert len(screen.only(ev.SystemNotice)) == 1, "people are told, and once"
+        assert [each["id"] for each in it.answers()] == [3, 4, 5, 6, 7, 0, 1, 2] * 2
+        assert all(each["result"] == permissions.CANCELLED for each in it.answers())
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("agent_message_chunk", 2), ("plan_update", 2)])
+def test_what_is_said_before_the_conversation_is_kept_up_to_a_bound(
+    kind: str, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(early, "BYTES", 10_000)
+    before = early.Early()
+    for _ in range(9):
+        before.keep({"update": {"sessionUpdate": kind, "content": "x" * 4000}})
+    other = {"update": {"sessionUpdate": "current_mode_update"}}
+    text = {"update": {"sessionUpdate": "user_message_chunk"}}
+    for each in (other, text):
+        before.keep(each)
+    left = before.take()
+    assert len(left) == kept + 2, "a flood of one sort costs nothing of the other"
+    assert list(left[-2:]) == [other, text]
+    assert not before
 
 
 # ---- cancel (ACP 18, 25; B17, B44) --------------------------------------------------------------

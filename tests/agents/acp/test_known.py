@@ -78,3 +78,18 @@ async def test_one_that_is_not_there() -> None:
     answer = await probe(("/nowhere/agent",), {}, "1", within=PATIENCE)
     assert answer.problem is not None
     assert "/nowhere/agent" in answer.problem
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("dies", ["stderr", "refuses"])
+async def test_what_it_says_is_shown_without_what_is_secret(dies: str) -> None:
+    says = {
+        "stderr": "sys.stderr.write(secret); sys.exit(1)",
+        "refuses": "print(json.dumps({'id': 0, 'error': {'code': 1, 'message': secret}}))",
+    }[dies]
+    program = f"import json, os, sys; sys.stdin.readline(); secret = os.environ['A_KEY']; {says}"
+    command = (sys.executable, "-S", "-c", program)
+    answer = await probe(command, {"A_KEY": "luck", "B": "x"}, "1", within=PATIENCE)
+    assert answer.problem is not None
+    assert answer.problem.endswith("***")
+    assert "luck" not in answer.problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -307,3 +308,26 @@ async def test_a_cancel_while_a_conversation_settles(
                 agent.backend.cancel()
         assert outcomes == [Stopped()]
         assert agent.sent("session/prompt") == []
+
+
+@pytest.mark.parametrize("before", [420, 498, 499, 500, 501])
+async def test_a_secret_that_is_cut_through_is_not_shown_in_part(
+    before: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "ahpd.agents.acp")
+    says = f"import os, sys; sys.stderr.write('.' * {before} + os.environ['A'] * 400 + '\\n')"
+    command = (sys.executable, "-S", "-c", says)
+    secret = "<" + "luck" * 20 + ">"
+    agent = await process.start_process(command, {"A": secret}, str(tmp_path), secrets=[secret])
+    try:
+        with trio.fail_after(PATIENCE):
+            await agent.drain()
+        assert len(agent.tail()) < 2000, "its beginning, where it was cut, is shown"
+        assert set(agent.tail()) == {"*"}
+        assert "luck" not in caplog.text
+        assert "<" not in caplog.text
+        assert "." * min(before, 500) in caplog.text
+        assert agent.beginning(secret.encode() + b"a", len(secret)) == "***"
+        assert agent.beginning(b"a" + secret.encode(), len(secret)) == "a"
+    finally:
+        await agent.end()
