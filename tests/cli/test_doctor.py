@@ -175,6 +175,7 @@ def test_agents_are_asked_at_the_same_time(place: Path, capsys: pytest.CaptureFi
     agents = {
         "good": f"acp:{sys.executable} {good}",
         "mute": "acp:cat /dev/null",
+        "sick": "acp:sh -c 'echo so >&2; echo no key is set >&2; exit 3'",
         "gone": f"acp:{place}/nothing-here",
         "silent": "acp:sleep 600",
     }
@@ -183,6 +184,7 @@ def test_agents_are_asked_at_the_same_time(place: Path, capsys: pytest.CaptureFi
     assert levels(found["good"]) == ["ok"]
     assert "7.5" in found["good"][0]["text"]
     assert "there is no program" in found["gone"][0]["text"]
+    assert found["sick"][0]["text"].endswith("code 3; it said last: no key is set")
     for name in ("mute", "silent"):
         assert "it does not answer" in found[name][0]["text"], name
     found = examined(place, capsys, f"--agent=bad=scripted:{script}", code=exits.FAULTS)

@@ -47,10 +47,16 @@ def _of_program(agent: Listed, tell: Teller, answer: Answer | None) -> Finding:
     if answer is None:
         return tell.ok(f"{agent.program}, not asked")
     if answer.problem is not None:
-        first = next((each for each in answer.problem.splitlines() if each.strip()), "no word")
-        return tell.fail(f"it does not answer: {first}", f"try it: {' '.join(agent.command)}")
+        told = _in_a_line(answer.problem)
+        return tell.fail(f"it does not answer: {told}", f"try it: {' '.join(agent.command)}")
     version = answer.version or agent.version() or "of an unknown version"
     return tell.ok(f"answers: {agent.title or answer.title or agent.program}, {version}")
+
+
+def _in_a_line(problem: str) -> str:
+    """How it ended, and the last line of what it said, where a program has the reason."""
+    lines = [each.strip() for each in problem.splitlines() if each.strip()]
+    return " ".join(lines[:1] + lines[1:][-1:]) or "no word"
 
 
 __all__ = ["Answer", "findings"]
