@@ -52,13 +52,13 @@ def _setting(default: Any, expected: str, fits: Callable[[Any], bool]) -> Any:
 
 
 def _is_collector(url: str) -> bool:
-    """Whether requests can be sent to this base URL."""
+    """Whether requests can be sent to this base URL; who sends them is for headers to say."""
     try:
         parts = urlsplit(url)
         there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # a port or an address that is none
         return False
-    sendable = url.isascii() and url.isprintable() and " " not in url
+    sendable = url.isascii() and url.isprintable() and not {" ", "@"} & set(url)
     return bool(there) and sendable and not parts.query and not parts.fragment
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from actors.host import Host
@@ -55,7 +56,20 @@ def open_log(config: Config, *, token: str | None = None, home: Path | None = No
     `home` as in `logs.set_up`. Raises `ConfigError`.
     """
     redact = Redactor(secrets_in(os.environ, ours=False))
-    redact.add(token or "")
-    for agent in config.agents.values():
-        redact.add(*secrets_in(agent.env, ours=True))
+    redact.add(token or "", *_secrets_of(config))
     return logs.set_up(config.log, redact, home=home)
+
+
+def _secrets_of(config: Config) -> Iterator[str]:
+    """What somebody wrote down in the file that may be one.
+
+    Of ``Bearer TOKEN`` and the like that is the token alone too.
+    """
+    tables: list[object] = [agent.env for agent in config.agents.values()]
+    tables += (each.get(key) for each in config.mcp_servers.values() for key in ("env", "headers"))
+    tables.append(config.telemetry.headers)
+    for table in tables:
+        if isinstance(table, Mapping):
+            texts = {name: text for name, text in table.items() if isinstance(text, str)}
+            for secret in secrets_in(texts, ours=True):
+                yield from (secret, secret.rpartition(" ")[2])

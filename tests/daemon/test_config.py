@@ -254,6 +254,7 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
                 "http://a b:1",
                 "http://h/a b",
                 "http://h/?x=1",
+                "http://user@h",
             )
         ),
         *(

@@ -14,8 +14,9 @@ import trio
 from actors.labels import Labels
 from actors.rules import chat as rules
 from ahpd.daemon import logs
-from ahpd.daemon.config import SUBSYSTEMS, LogConfig
+from ahpd.daemon.config import SUBSYSTEMS, AgentConfig, Config, LogConfig, TelemetryConfig
 from ahpd.daemon.errors import ConfigError
+from ahpd.daemon.observing import open_log
 from ahpd.transports.redaction import Redactor
 from supervisors import (
     Actor,
@@ -80,6 +81,23 @@ async def test_a_task_without_a_name_of_its_own_is_not_named(
         nursery.start_soon(serve, name="connections/1: reader of a.b")
     found = sorted(line.split(" ", 2)[2] for line in capsys.readouterr().err.splitlines())
     assert found == ["ahpd.transports: left"] * 2 + ["connections/1: reader of a.b: left"]
+
+
+def test_secrets_of_the_file_are_in_no_line(capfd: pytest.CaptureFixture[str]) -> None:
+    server = {"env": {"A_KEY": "server-key-1", "MODE": "production"}, "args": ["x"]}
+    remote = {"url": "http://h", "headers": {"Authorization": "Basic remote-2"}, "env": 3}
+    config = Config(
+        agents={"x": AgentConfig(kind="acp", command=("x",), env={"A_TOKEN": "agent-token-3"})},
+        mcp_servers={"a": server, "b": remote},
+        telemetry=TelemetryConfig(
+            headers={"authorization": "Bearer bearer-4", "x-key": "hunter-5"}
+        ),
+    )
+    open_log(config, token="connection-6")
+    logging.getLogger("ahpd").error(
+        "server-key-1 remote-2 agent-token-3 bearer-4 hunter-5 connection-6 production"
+    )
+    assert capfd.readouterr().err.endswith(f"{'*** ' * 6}production\n")
 
 
 def test_secrets_are_left_out_of_text_and_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
