@@ -24,12 +24,14 @@ from ahpd.protocol.chat import (
     SystemNotificationResponsePart,
     ToolCallResponsePart,
     Turn,
+    tool_call_key,
 )
 from ahpd.protocol.chat_actions import ChatDeltaAction, ChatReasoningAction
 from ahpd.protocol.common import Markdown, StringOrMarkdown
 from ahpd.protocol.connection import ActionEnvelope
 from ahpd.protocol.inputs import ChatInputRequest
 from ahpd.protocol.messages import Message
+from ahpd.protocol.tools import ToolCallActionBase
 
 
 @attrs.frozen
@@ -155,6 +157,11 @@ class Follower:
             place = parts.index_of(action.part_id)
             if 0 <= place < len(self._told):  # so that a delta costs the same in a long turn
                 yield from self._part(place, parts[place], action.content)
+                return
+        if isinstance(action, ToolCallActionBase):
+            place = parts.index_of(tool_call_key(action.tool_call_id))
+            if 0 <= place < len(self._told) or place == len(self._told) == len(parts) - 1:
+                yield from self._part(place, parts[place], None)
                 return
         for place, part in enumerate(parts):
             yield from self._part(place, part, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -212,3 +213,32 @@ def test_questions_notices_and_what_nobody_knows() -> None:
         Noted("Note."),
         Noted("something of a kind that is not known here: hologram"),
     ]
+
+
+def test_what_a_call_does_costs_the_same_however_long_the_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+    part = Follower._part
+
+    def counted(self: Follower, place: int, *rest: Any) -> Any:
+        looked.append(place)
+        return part(self, place, *rest)
+
+    monkeypatch.setattr(Follower, "_part", counted)
+    story = [started("a")]
+    for number in range(50):
+        call = {"turnId": "a", "toolCallId": f"c{number}"}
+        story += [
+            {"type": "chat/toolCallStart", **call, "toolName": "t", "displayName": "T"},
+            {
+                "type": "chat/toolCallReady",
+                **call,
+                "invocationMessage": "T",
+                "confirmed": "not-needed",
+            },
+        ]
+    follower = Follower(EMPTY)
+    found = [each for state, envelope in states(story) for each in follower.look(state, envelope)]
+    assert len(found) == 101
+    assert len(looked) == 100

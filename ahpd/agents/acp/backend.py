@@ -205,19 +205,26 @@ class AcpBackend:
     async def _take_up(self) -> Begun | None:
         """Go on with the conversation that is wanted; the second time that fails, without it.
 
-        Raises `AgentFailed`.
+        An agent that ended of it twice is not asked again. Raises `AgentFailed`.
         """
         wanted, lost = self._wanted, self._agent.learned.lost
         if wanted is None:
             return None
-        why = _LOST
+        why, begun = _LOST, None
+        tried = lost.get(wanted, 0)
         try:
-            begun = await handshake.take_up(self._link, self._able, wanted, self._where)
+            if tried < 2:
+                begun = await handshake.take_up(self._link, self._able, wanted, self._where)
+            else:
+                why = f"{_LOST} It ended twice when it should take it up."
         except NotTakenUp as error:
-            if wanted not in lost:
-                lost[wanted] = None
+            if not tried:
+                lost[wanted] = 1
                 raise
-            begun, why = None, f"{_LOST} It said: {error.message}"
+            why = f"{_LOST} It said: {error.message}"
+        except AgentGone:
+            lost[wanted] = tried + 1
+            raise
         if begun is None:
             self._notices.append(why)
         else:

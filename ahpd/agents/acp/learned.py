@@ -26,8 +26,8 @@ class Learned:
         self.find_after = float("-inf")
         #: What it says of itself; None: it was not asked yet.
         self.abilities: Abilities | None = None
-        #: Conversations that could not be taken up once.
-        self.lost: dict[str, None] = {}
+        #: Conversations that could not be taken up, with how often that was tried.
+        self.lost: dict[str, int] = {}
         #: Conversations that were begun here: some agents keep those in which nothing was said.
         self.begun: set[str] = set()
         #: It repeats a conversation before it says that it was taken up, and not after.

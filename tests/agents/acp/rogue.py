@@ -635,6 +635,8 @@ def begin(message: dict[str, Any]) -> None:
         (HOME / "deleted").write_text(message["params"]["sessionId"])
         send(id=request_id, result={})
     elif method == "session/load":
+        if "load-kills" in START:
+            sys.exit(9)
         if "load-fails" in START and method == "session/load":
             send(id=request_id, error={"code": -32002, "message": "Resource not found"})
             return

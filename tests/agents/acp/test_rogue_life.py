@@ -242,6 +242,22 @@ async def test_a_conversation_that_cannot_be_loaded_is_an_error_once(tmp_path: P
     assert await refused(agent, tmp_path, "rogue-0") == told, "it is tried again later"
 
 
+async def test_a_conversation_that_ends_the_agent_does_not_hold_the_chat_for_ever(
+    tmp_path: Path,
+) -> None:
+    agent = rogue(tmp_path, "loads", "load-kills")
+    for _ in range(2):
+        assert await refused(agent, tmp_path, "rogue-0") == "the agent ended with exit code 9"
+    async with at_work(agent, tmp_path, "rogue-0") as at:
+        assert at.sent("session/load")[2:] == [], "it is not asked a third time"
+        _, screen = await at.turn("hello")
+        named, notice, text, *_ = screen.events
+        assert named == ev.ConversationNamed("rogue-1")
+        assert isinstance(notice, ev.SystemNotice)
+        assert "ended twice" in str(notice.content)
+        assert text == ev.TextChunk("Hello\u2028you\u0085.")
+
+
 @pytest.mark.parametrize(
     ("start", "way", "settles"),
     [
