@@ -148,7 +148,9 @@ def evaluated(code: CodeType, names: Mapping[str, Any]) -> Any:
     """
     try:
         return eval(code, dict(names))
+    except trio.Cancelled:
+        raise
     except (Exception, *NOT_THEIRS):
         raise
-    except BaseException as error:  # noqa: ASYNC104 - somebody's own; Cancelled was raised above
+    except BaseException as error:  # somebody's own
         raise NoValue(f"it raised {type(error).__name__}") from error
