@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -106,7 +106,8 @@ def children() -> set[int]:
     """This process's children, those that ended and were not waited for among them."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
-        found |= {int(pid) for pid in (task / "children").read_text().split()}
+        with suppress(FileNotFoundError):  # a thread that has just ended has none
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
     return found
 
 
