@@ -46,7 +46,8 @@ class _Known(Struct, eq=False):
     notes: Notes | None = None
     place: tuple[object, ...] = ()
     used: int = 0
-    turns: int = 0
+    #: Turns of a chat that have ended; of a terminal, whether its process has.
+    ended: int = 0
     #: Bytes of the last state written, and of the actions since.
     size: int = 0
     since: int = 0
@@ -90,7 +91,7 @@ class Recorder:
             channel.notes,
             _place(channel),
             len(channel.used),
-            _turns(channel),
+            _ended(channel),
             size=LEAST,
             since=since,
         )
@@ -134,7 +135,7 @@ class Recorder:
                 channels.append(facts)
                 self._unsure.setdefault(key, set()).update(facts.attached)
             if _wants_state(channel, before, after):
-                after.turns = _turns(channel)
+                after.ended = _ended(channel)
                 after.since = 0
                 states.append(StateAt(key, channel.kind, ledger.seq, channel.state))
         evicted = self._window.evicted_up_to
@@ -225,7 +226,7 @@ def is_busy(channel: Channel) -> bool:
             return False
 
 
-def _turns(channel: Channel) -> int:
+def _ended(channel: Channel) -> int:
     """How much of it has ended: turns of a chat, the process of a terminal."""
     match channel.state:
         case ChatState() as chat:
@@ -240,7 +241,7 @@ def _wants_state(channel: Channel, before: _Known, after: _Known) -> bool:
     if before.notes is None:
         return True  # it is new
     times = _TIMES.get(channel.kind, 1)
-    return _turns(channel) != before.turns or after.since >= times * max(LEAST, before.size)
+    return _ended(channel) != before.ended or after.since >= times * max(LEAST, before.size)
 
 
 def _facts(channel: Channel, known: _Known, unsure: set[str] | None) -> ChannelFacts | None:

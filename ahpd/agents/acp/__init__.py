@@ -11,5 +11,5 @@ each of the others is one idea that these two are made of.
 | what it asks of people | `asks`, `permissions`, `elicitation` |
 | what it has the host do | `services` |
 | what it is told | `prompting`, `settings`, `tuning` |
-| what is found out beside conversations | `learned`, `errands`, `known`, `probing` |
+| what is found out beside conversations | `learned`, `errands`, `known`, `probing`, `deaf` |
 """

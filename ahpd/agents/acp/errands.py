@@ -13,9 +13,10 @@ import trio
 from ahpd.agents.acp import handshake
 from ahpd.agents.acp.backend import QUIET, QUIET_AT_ONCE, SETTLED_WITHIN
 from ahpd.agents.acp.contents import block_text
+from ahpd.agents.acp.deaf import Deaf
 from ahpd.agents.acp.handshake import Abilities, Where
 from ahpd.agents.acp.mapping import Updates, merged
-from ahpd.agents.acp.rpc import METHOD_NOT_FOUND, Asked, Link
+from ahpd.agents.acp.rpc import Link
 from ahpd.agents.acp.settings import Setting, settings_of
 from ahpd.agents.acp.signin import Grant
 from ahpd.agents.acp.tolerant import dict_of, dicts_of, text_of
@@ -45,28 +46,10 @@ PAGES = 100
 MOST = 5000
 
 
-class Errand:
-    """Hears nothing, and does nothing for the agent. A `Listener`."""
-
-    def __init__(self) -> None:
-        self.link: Link | None = None
-
-    def heard(self, method: str, params: dict[str, Any]) -> None:
-        """See `Listener`."""
-
-    def asked(self, request: Asked) -> None:
-        """See `Listener`."""
-        if self.link is not None:
-            self.link.refuse(request, METHOD_NOT_FOUND, f"{request.method} is not served here")
-
-    async def room(self) -> None:
-        """See `Listener`."""
-
-
 async def errand(
     agent: AcpAgent,
     do: Callable[[Link, Abilities], Awaitable[T]],
-    listener: Errand | None = None,
+    listener: Deaf | None = None,
     cwd: str | None = None,
 ) -> T:
     """What `do` gives, with a process of the agent's that has been greeted, in the folder `cwd`.
@@ -77,7 +60,7 @@ async def errand(
     done: list[T] = []
     failed: AgentFailed | None = None
     try:
-        listener = listener or Errand()
+        listener = listener or Deaf()
         link = listener.link = Link(process, listener)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.run)
@@ -182,7 +165,7 @@ async def recall(agent: AcpAgent, name: str, cwd: str) -> Sequence[PastTurn]:
     return await errand(agent, do, listener, cwd)
 
 
-class Recall(Errand):
+class Recall(Deaf):
     """Hears a conversation being repeated: a turn from each message of a person's to the next."""
 
     def __init__(self, name: str, cwd: str) -> None:

@@ -14,8 +14,9 @@ import trio
 from msgspec import Struct, structs
 
 from ahpd.agents.acp.agent import secrets_in
+from ahpd.agents.acp.deaf import Deaf
 from ahpd.agents.acp.process import AgentProcess, start_process
-from ahpd.agents.acp.rpc import AUTH_REQUIRED, METHOD_NOT_FOUND, Asked, Link, RpcFault
+from ahpd.agents.acp.rpc import AUTH_REQUIRED, Link, RpcFault
 from ahpd.agents.acp.tolerant import dict_of, dicts_of, text_of
 from ahpd.agents.port import AgentFailed
 
@@ -39,25 +40,6 @@ class Answer(Struct, frozen=True):
     title: str | None = None
     needs_sign_in: bool | None = None
     sign_in: Sequence[str] = ()
-
-
-class _Deaf:
-    """Hears nothing, and serves nothing."""
-
-    def __init__(self) -> None:
-        self.link: Link | None = None
-
-    def heard(self, method: str, params: dict[str, Any]) -> None:
-        """See `Listener`."""
-
-    def asked(self, request: Asked) -> None:
-        """See `Listener`."""
-        if self.link is not None:
-            self.link.refuse(request, METHOD_NOT_FOUND, f"{request.method} is not served here")
-
-    async def room(self) -> None:
-        """See `Listener`. A checkpoint."""
-        await trio.lowlevel.checkpoint()
 
 
 async def probe(
@@ -91,7 +73,7 @@ async def probe(
 async def _ask(
     process: AgentProcess, folder: str, version: str, within: float, handshake_only: bool
 ) -> Answer:
-    deaf = _Deaf()
+    deaf = Deaf()
     deaf.link = link = Link(process, deaf)
     answer = Answer(f"it did not answer within {within:g} s")
     async with trio.open_nursery() as nursery:
